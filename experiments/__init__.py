@@ -1,0 +1,1 @@
+"""What is claimed against what is seen: files, grids, claims, verdicts, plots, command line."""
