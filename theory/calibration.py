@@ -1,4 +1,4 @@
-"""From (eps, delta, Delta0) to the noise and threshold of the weighted Gaussian mechanism, and back.
+"""From (eps, delta, Delta0) to the weighted Gaussian mechanism's noise and threshold, and back.
 
 Two methods, one accountant. `split` is the paper's calibration (Theorem 3.2, from Gopi et al.
 2020): delta/2 for each of the two conditions. `full` lets each condition use all of delta ([P3]):
@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from theory._check import (
+    Reals,
     check_delta,
     check_eps,
     check_max_items_per_user,
@@ -23,6 +23,7 @@ from theory._check import (
 )
 from theory.gaussian import (
     PRIVATE_MARGIN,
+    Floats,
     float_or_array,
     raw_gaussian_delta,
     raw_gaussian_sigma,
@@ -84,7 +85,6 @@ class Calibration:
         """The calibration at one place of the grid, or a part of the grid."""
         if not self.shape:
             raise IndexError("a single calibration cannot be indexed")
-        # Records drop to Python numbers in __post_init__ where the part is a single place.
         return Calibration(
             self.eps[index],
             self.delta[index],
@@ -129,9 +129,9 @@ class Calibration:
 
 def calibrate(
     *,
-    eps: ArrayLike,
-    delta: ArrayLike,
-    max_items_per_user: ArrayLike,
+    eps: Reals,
+    delta: Reals,
+    max_items_per_user: Reals,
     method: str = "split",
 ) -> Calibration:
     """Smallest noise and threshold that make the weighted Gaussian mechanism (eps, delta)-DP.
@@ -178,10 +178,10 @@ def calibrate(
 
 def spent_delta(
     *,
-    eps: ArrayLike,
-    sigma: ArrayLike,
-    threshold: ArrayLike,
-    max_items_per_user: ArrayLike,
+    eps: Reals,
+    sigma: Reals,
+    threshold: Reals,
+    max_items_per_user: Reals,
 ) -> float | np.ndarray:
     """The exact delta of the weighted Gaussian mechanism at eps, whatever sigma and T are.
 
@@ -211,7 +211,7 @@ def spent_delta(
         A threshold that is too low for its noise is the only thing that costs here:
 
         >>> round(spent_delta(eps=1.0, sigma=10.0, threshold=30.0, max_items_per_user=10), 5)
-        0.01446
+        0.01487
     """
     eps, sigma = check_eps(eps), check_positive("sigma", sigma)
     threshold, count = _check_threshold(threshold), check_max_items_per_user(max_items_per_user)
@@ -239,7 +239,7 @@ def verify_calibration(calibration: Calibration) -> None:
         >>> verify_calibration(calibrate(eps=1.0, delta=1e-5, max_items_per_user=10))
         >>> verify_calibration(Calibration(1.0, 1e-5, 10, "split", 4.0, 15.0))
         Traceback (most recent call last):
-        theory._check.InvalidInput: delta = 1e-05: must be at least 0.00163..., which is what
+        theory._check.InvalidInput: delta = 1e-05: must be at least 0.00120..., which is what
         sigma = 4.0, threshold = 15.0, max_items_per_user = 10 spend at eps = 1.0
     """
     spent = np.asarray(calibration.spent_delta)
@@ -257,7 +257,7 @@ def verify_calibration(calibration: Calibration) -> None:
     )
 
 
-def delta_share(delta: np.ndarray, method: str) -> np.ndarray:
+def delta_share(delta: Floats, method: str) -> Floats:
     """delta', what each of the two conditions may use: delta/2 for [P1], delta for [P3]."""
     return delta / 2 if method == "split" else delta
 
@@ -268,19 +268,15 @@ def check_method(method: Any) -> None:
         invalid("method", method, f"must be one of {', '.join(METHODS)}")
 
 
-def _check_threshold(threshold: ArrayLike) -> np.ndarray:
+def _check_threshold(threshold: Reals) -> np.ndarray:
     """A finite threshold, any shape; below 0 is legal and costs delta."""
-    try:
-        array = np.asarray(threshold)
-        finite = array.dtype.kind in "iuf" and bool(np.all(np.isfinite(array)))
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
+    array = np.asarray(threshold)
+    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)):
         invalid("threshold", threshold, "must be a finite number")
     return array.astype(np.float64)
 
 
-def _release_delta(sigma: np.ndarray, threshold: np.ndarray, count: np.ndarray) -> np.ndarray:
+def _release_delta(sigma: Floats, threshold: Floats, count: Floats) -> Floats:
     """Probability that a new user with t new items releases one, the larger of t = 1, Delta0."""
     # Far thresholds over small noise: the ratio overflows to a probability of 0 or 1, as it should.
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -291,10 +287,11 @@ def _release_delta(sigma: np.ndarray, threshold: np.ndarray, count: np.ndarray) 
     return np.maximum(one, some)
 
 
-def _raw_threshold(sigma: np.ndarray, share: np.ndarray, count: np.ndarray) -> np.ndarray:
+def _raw_threshold(sigma: Floats, share: Floats, count: Floats) -> Floats:
     """Smallest T with `_release_delta` <= share, rounded up; arrays of one shape."""
     # Phi^-1((1 - share)^(1/t)) through the small tail: 1 - share is 1.0 at share <= 1e-17.
-    each = -np.expm1(np.log1p(-share) / count)
+    with np.errstate(under="ignore"):  # 5e-301/1e9 is denormal, but still good to 14 digits
+        each = -np.expm1(np.log1p(-share) / count)
     threshold = np.maximum(1 - sigma * ndtri(share), count**-0.5 - sigma * ndtri(each))
     # Rounding up: first past the evaluation error, then until the condition holds as evaluated.
     threshold = threshold * (1 + PRIVATE_MARGIN)

@@ -12,12 +12,13 @@ whose integrand is positive: nothing cancels in the last form (theory note, sect
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import elementwise
 from scipy.special import erfcx, erfinv, ndtr, ndtri
 
-from theory._check import check_delta, check_eps, check_positive
+from theory._check import Reals, check_delta, check_eps, check_positive
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 # Sixteen nodes: on [low, 2 low], the longest interval integrated, the nearest singularity of the
@@ -25,19 +26,22 @@ _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 # From here on 25 terms of the continued fraction are exact to the last digit.
 _FRACTION_FROM, _FRACTION_TERMS = 5.0, 25
-# sigma is moved up by this share. It dwarfs the evaluation error (a few 1e-13 in sigma), so that
-# the guarantee holds in exact arithmetic too, and is dwarfed by the promised 1e-9.
-PRIVATE_MARGIN = 1e-12
+# sigma and T are moved up by this share, about 90 units in the last place. It dwarfs the error of
+# evaluating delta_G, turned into an error of sigma (a few units), so that the guarantee holds in
+# exact arithmetic too, and is dwarfed by the promised 1e-9.
+PRIVATE_MARGIN = 2e-14
 
 
-def float_or_array(values: np.ndarray) -> float | np.ndarray:
-    """A zero-dimensional array as a Python float, any other array as it is."""
-    return float(values) if values.ndim == 0 else values
+# Arithmetic turns arrays without dimensions into NumPy scalars.
+Floats: TypeAlias = np.ndarray | np.floating
 
 
-def gaussian_delta(
-    *, eps: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
-) -> float | np.ndarray:
+def float_or_array(values: Floats) -> float | np.ndarray:
+    """A single number as a Python float, an array as it is."""
+    return values if isinstance(values, np.ndarray) and values.ndim else float(values)
+
+
+def gaussian_delta(*, eps: Reals, sigma: Reals, sensitivity: Reals = 1.0) -> float | np.ndarray:
     """Smallest delta for which the Gaussian mechanism is (eps, delta)-DP.
 
     Args:
@@ -63,9 +67,7 @@ def gaussian_delta(
     return float_or_array(raw_gaussian_delta(check_eps(eps), _ratio(sensitivity, sigma)))
 
 
-def log_gaussian_delta(
-    *, eps: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
-) -> float | np.ndarray:
+def log_gaussian_delta(*, eps: Reals, sigma: Reals, sensitivity: Reals = 1.0) -> float | np.ndarray:
     """Natural logarithm of `gaussian_delta`, which never underflows.
 
     Args:
@@ -84,12 +86,12 @@ def log_gaussian_delta(
 
     Example:
         >>> round(log_gaussian_delta(eps=10.0, sigma=10.0), 6)
-        -4956.166725
+        -5007.433414
     """
     return float_or_array(_raw_log_gaussian_delta(check_eps(eps), _ratio(sensitivity, sigma)))
 
 
-def gaussian_sigma(*, eps: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
+def gaussian_sigma(*, eps: Reals, delta: Reals) -> float | np.ndarray:
     """Smallest sigma for which the Gaussian mechanism of sensitivity 1 is (eps, delta)-DP.
 
     Args:
@@ -114,7 +116,7 @@ def gaussian_sigma(*, eps: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     return float_or_array(raw_gaussian_sigma(eps, delta))
 
 
-def sufficient_sigma(eps: np.ndarray, share: np.ndarray) -> np.ndarray:
+def sufficient_sigma(eps: Floats, share: Floats) -> Floats:
     """A sigma that is large enough: sigma_suf, or the one for eps = 0 if that is smaller.
 
     sigma_suf solves Phi(h/2 - eps/h) = share, the first term of delta_G (infinite at eps = 0); and
@@ -127,11 +129,11 @@ def sufficient_sigma(eps: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.fmin(by_first_term, 1 / (np.sqrt(8) * erfinv(share)))
 
 
-def raw_gaussian_sigma(eps: np.ndarray, share: np.ndarray) -> np.ndarray:
+def raw_gaussian_sigma(eps: Floats, share: Floats) -> Floats:
     """`gaussian_sigma` of checked arrays of one shape, `share` down to 5e-301."""
     log_share = np.log(share)
 
-    def excess(log_sigma: np.ndarray, eps: np.ndarray, log_share: np.ndarray) -> np.ndarray:
+    def excess(log_sigma: Floats, eps: Floats, log_share: Floats) -> Floats:
         return _raw_log_gaussian_delta(eps, np.exp(-log_sigma)) - log_share
 
     # Too small: at h = 2 + sqrt(4 + 2 eps) the low end is -2, and delta_G > 0.94 > 1/2.
@@ -150,28 +152,28 @@ def raw_gaussian_sigma(eps: np.ndarray, share: np.ndarray) -> np.ndarray:
     return sigma
 
 
-def _ratio(sensitivity: ArrayLike, sigma: ArrayLike) -> np.ndarray:
-    """h = sensitivity/sigma of unchecked arguments, above 0 even where the division underflows."""
+def _ratio(sensitivity: Reals, sigma: Reals) -> Floats:
+    """Check, and divide: h = sensitivity/sigma, above 0 even where it underflows."""
     sensitivity, sigma = check_positive("sensitivity", sensitivity), check_positive("sigma", sigma)
     with np.errstate(over="ignore", under="ignore"):
         return np.maximum(sensitivity / sigma, np.nextafter(0.0, 1.0))
 
 
-def raw_gaussian_delta(eps: np.ndarray, h: np.ndarray) -> np.ndarray:
+def raw_gaussian_delta(eps: Floats, h: Floats) -> Floats:
     """delta_G of checked arrays, h = sensitivity/sigma."""
     log_scale, factor = _scaled(eps, h)
     with np.errstate(under="ignore"):  # below 1e-308 it is 0, as documented
         return np.exp(log_scale) * factor
 
 
-def _raw_log_gaussian_delta(eps: np.ndarray, h: np.ndarray) -> np.ndarray:
+def _raw_log_gaussian_delta(eps: Floats, h: Floats) -> Floats:
     """Ln delta_G of checked arrays, h = sensitivity/sigma."""
     log_scale, factor = _scaled(eps, h)
     with np.errstate(divide="ignore"):  # log 0 where even low^2 overflows: -inf is right
         return log_scale + np.log(factor)
 
 
-def _scaled(eps: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _scaled(eps: Floats, h: Floats) -> tuple[Floats, Floats]:
     """delta_G as (log_scale, factor), delta_G = exp(log_scale) * factor, factor without cancelling.
 
     Each branch is evaluated everywhere and used where it is accurate, hence the ignored overflows.
@@ -181,7 +183,7 @@ def _scaled(eps: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_phi = -0.5 * low * low - _LOG_SQRT_2PI
         # Short against where it lies: the Mills ratios at both ends are close. Integrate.
         short = h < np.maximum(1.0, low)
-        x = low[..., None] + h[..., None] * (0.5 * (1 + _NODES))
+        x = np.expand_dims(low, -1) + np.expand_dims(h, -1) * (0.5 * (1 + _NODES))
         integral = h * (0.5 * _mills_slope(x) @ _WEIGHTS)
         # Long: R(high) is at most about half of R(low), and the difference loses no digits.
         above_zero = _mills(low) - _mills(high)
@@ -192,12 +194,12 @@ def _scaled(eps: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return log_scale, factor
 
 
-def _mills(x: np.ndarray) -> np.ndarray:
+def _mills(x: Floats) -> Floats:
     """R(x) = Phi(-x)/phi(x)."""
     return np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2))
 
 
-def _mills_slope(x: np.ndarray) -> np.ndarray:
+def _mills_slope(x: Floats) -> Floats:
     """-R'(x) = 1 - x R(x) > 0, accurate for large x, where x R(x) is close to 1."""
     far = np.maximum(x, _FRACTION_FROM)
     # R(x) = 1/(x + c), c = 1/(x + 2/(x + 3/(x + ...))), hence 1 - x R(x) = c/(x + c).

@@ -1,0 +1,52 @@
+"""Mechanisms for private domain discovery and their simulation in JAX.
+
+Importing this package does not import JAX; the first use of `simulate` does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from theory import UserItems
+    from wgm_jax.censored import Censoring, censoring
+    from wgm_jax.engine import simulate
+    from wgm_jax.mechanism import Mechanism, Release
+    from wgm_jax.registry import MechanismInfo, mechanisms
+    from wgm_jax.trials import Trials
+
+# Where every public name lives; imported on first use.
+_HOME = {
+    "Censoring": "wgm_jax.censored",
+    "Mechanism": "wgm_jax.mechanism",
+    "MechanismInfo": "wgm_jax.registry",
+    "Release": "wgm_jax.mechanism",
+    "Trials": "wgm_jax.trials",
+    "UserItems": "theory",
+    "censoring": "wgm_jax.censored",
+    "mechanisms": "wgm_jax.registry",
+    "simulate": "wgm_jax.engine",
+}
+
+__all__ = [
+    "Censoring",
+    "Mechanism",
+    "MechanismInfo",
+    "Release",
+    "Trials",
+    "UserItems",
+    "censoring",
+    "mechanisms",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'wgm_jax' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

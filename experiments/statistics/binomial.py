@@ -145,13 +145,12 @@ def as_p_value(log_p: Reals) -> Floats:
     >>> float(as_p_value(-5000.0)), float(as_p_value(0.2))
     (2.2250738585072014e-308, 1.0)
     """
-    smallest = np.finfo(np.float64).tiny
-    clipped = np.clip(np.asarray(log_p, dtype=np.float64), np.log(smallest), 0.0)
-    return np.maximum(np.exp(clipped), smallest)[()]
+    p = np.exp(np.minimum(np.asarray(log_p, dtype=np.float64), 0.0))
+    return np.maximum(p, np.finfo(np.float64).tiny)[()]
 
 
 def _log_tail(
-    tail: np.ndarray, k: np.ndarray, r: np.ndarray, b: np.ndarray, *, ratio: np.ndarray
+    tail: np.ndarray, k: np.ndarray, r: np.ndarray, b: np.ndarray, *, ratio: Floats
 ) -> Floats:
     """Ln of a binomial tail that starts at k and whose terms fall at least by `ratio`."""
     log_pmf = (

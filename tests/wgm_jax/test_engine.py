@@ -1,0 +1,248 @@
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theory import InvalidInput, UserItems
+from theory.calibration import Calibration, calibrate
+from wgm_jax import engine, metrics, synthetic
+from wgm_jax.engine import simulate
+from wgm_jax.mechanism import Release
+from wgm_jax.wgm import WeightedGaussian
+
+SIZES = synthetic.SetSizes("lognormal", mean=6, spread=1.0, cap=60)
+DATA = synthetic.zipf_draws(s=1.2, num_pairs=4000, set_sizes=SIZES, support=3000, seed=3)
+FOUND = calibrate(eps=1.0, delta=1e-2, max_items_per_user=4)
+METRICS = ("missing_mass", "missing_mass_l2", "max_missing_mass", "num_missed", "num_released")
+
+
+def assert_same(ours, theirs):
+    for name in METRICS:
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+@pytest.mark.parametrize("chunk_size", [1, 7, 64])
+def test_numbers_do_not_depend_on_the_chunk_size(chunk_size):
+    reference = simulate(DATA, FOUND, num_trials=150, seed=9)
+    assert np.unique(reference.missing_mass).size > 50
+    assert_same(simulate(DATA, FOUND, num_trials=150, seed=9, chunk_size=chunk_size), reference)
+
+
+def test_numbers_do_not_depend_on_the_number_of_trials_nor_on_memory():
+    long = simulate(DATA, FOUND, num_trials=1000, seed=9)
+    short = simulate(DATA, FOUND, num_trials=100, seed=9)
+    tight = simulate(DATA, FOUND, num_trials=100, seed=9, memory_budget=1)
+    for name in METRICS:
+        np.testing.assert_array_equal(getattr(long, name)[:100], getattr(short, name))
+    assert_same(tight, short)
+
+
+def test_trials_can_be_added_later():
+    whole = simulate(DATA, FOUND, num_trials=40, seed=2)
+    parts = [
+        simulate(DATA, FOUND, num_trials=n, first_trial=first, seed=2)
+        for n, first in ((15, 0), (25, 15))
+    ]
+    joined = np.concatenate([part.missing_mass for part in parts])
+    np.testing.assert_array_equal(joined, whole.missing_mass)
+    assert parts[1].first_trial == 15
+
+
+def test_seeds_differ_in_all_64_bits():
+    runs = [simulate(DATA, FOUND, num_trials=20, seed=s) for s in (0, 1, 2**32, 2**63 - 1)]
+    assert len({run.missing_mass.tobytes() for run in runs}) == 4
+
+
+def test_a_grid_gives_the_numbers_of_single_runs_and_keeps_its_shape():
+    grid = calibrate(eps=[[0.5], [1.0], [3.0]], delta=[1e-2, 1e-6], max_items_per_user=4)
+    together = simulate(DATA, grid, num_trials=60, seed=1)
+    assert together.missing_mass.shape == (60, 3, 2)
+    for i in range(3):
+        for j in range(2):
+            alone = simulate(DATA, grid[i, j], num_trials=60, seed=1)
+            for name in METRICS:
+                np.testing.assert_array_equal(
+                    getattr(together, name)[:, i, j], getattr(alone, name)
+                )
+    frame = together.to_frame()
+    assert frame.height == 60 * 6
+    first = frame.row(0, named=True)
+    assert first["eps"] == 0.5 and first["missing_mass"] == together.missing_mass[0, 0, 0]
+
+
+def test_common_draws_are_monotone_in_the_threshold():
+    def at(threshold):
+        return Calibration(1.0, 0.5, 4, "split", FOUND.sigma, threshold)
+
+    lowest = FOUND.threshold
+    runs = [simulate(DATA, at(lowest + step), num_trials=50).missing_mass for step in (0, 1, 5)]
+    assert (runs[0] <= runs[1]).all() and (runs[1] <= runs[2]).all()
+    assert (runs[0] < runs[2]).any()
+
+
+@dataclass(frozen=True)
+class Traced(WeightedGaussian):
+    """Notes the shapes it is traced with."""
+
+    seen: ClassVar[list] = []
+
+    def run(self, key, state):
+        self.seen.append((state.slots.items.shape, state.base.shape))
+        return super().run(key, state)
+
+
+def test_a_sweep_compiles_once_per_shape():
+    Traced.seen.clear()
+    before = engine._trials._cache_size()
+    for eps in (0.1, 0.3, 1.0, 3.0, 10.0):
+        for delta in (1e-2, 1e-4, 1e-6, 1e-9, 1e-12):
+            for bound in (1, 2, 4, 8, 1000):
+                found = calibrate(eps=eps, delta=delta, max_items_per_user=bound)
+                simulate(DATA, found, mechanism=Traced(), num_trials=1)
+    shapes = len(set(Traced.seen))
+    assert shapes <= 5
+    assert engine._trials._cache_size() - before == shapes
+    # Another data set of about that size shares them.
+    other = synthetic.zipf_draws(s=1.2, num_pairs=3990, set_sizes=SIZES, support=3000, seed=4)
+    simulate(other, FOUND, mechanism=Traced(), num_trials=3)
+    assert engine._trials._cache_size() - before <= shapes + 1
+
+
+def test_x64_changes_nothing():
+    grid = calibrate(eps=[0.5, 2.0], delta=1e-2, max_items_per_user=4)
+    plain = simulate(DATA, grid, num_trials=50)
+    with jax.enable_x64(True):
+        wide = simulate(DATA, grid, num_trials=50)
+    for name in METRICS:
+        np.testing.assert_allclose(getattr(wide, name), getattr(plain, name), rtol=1e-6)
+
+
+def test_imports_are_light_and_leave_x64_alone():
+    code = (
+        "import sys, theory, wgm_jax, wgm_jax.registry, wgm_jax.synthetic, wgm_jax.censored\n"
+        "wgm_jax.mechanisms()\n"
+        "assert 'jax' not in sys.modules, 'jax imported'\n"
+        "import jax; before = jax.config.jax_enable_x64\n"
+        "wgm_jax.simulate\n"
+        "assert jax.config.jax_enable_x64 == before\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """Releases all items: a mechanism from outside."""
+
+    def prepare(self, data, calibration):
+        state = WeightedGaussian().prepare(data, calibration)
+        return state
+
+    def run(self, key, state):
+        return Release(state.base + 1 > state.sigma * 0)
+
+
+def test_any_object_with_prepare_and_run_is_a_mechanism():
+    trials = simulate(synthetic.singletons(16), FOUND, mechanism=Everything(), num_trials=3)
+    assert trials.missing_mass.tolist() == [0, 0, 0]
+    assert trials.mechanism == "Everything()"
+
+
+def test_metrics_against_plain_numpy():
+    rng = np.random.default_rng(0)
+    frequencies = rng.integers(1, 30_000, 70_001).astype(np.int32)
+    mask = rng.random(frequencies.size) < 0.3
+    missed = frequencies[~mask].astype(np.int64)
+    release = Release(jnp.asarray(mask))
+    values = jnp.asarray(frequencies)
+    assert int(metrics.missed_pairs(release, values)) == missed.sum()
+    assert int(metrics.largest_missed(release, values)) == missed.max()
+    assert int(metrics.num_released(release, values)) == mask.sum()
+    everything = Release(jnp.ones(frequencies.size, bool))
+    assert int(metrics.largest_missed(everything, values)) == 0
+
+
+def test_squares_keep_their_accuracy_over_a_million_items():
+    frequencies = np.full(1_000_003, 3, np.int32)
+    frequencies[0] = 2**30
+    for values in (frequencies, frequencies[1:]):
+        nothing = Release(jnp.zeros(values.size, bool))
+        ours = float(jax.jit(metrics.missed_squares)(nothing, jnp.asarray(values)))
+        assert ours == pytest.approx(np.sum(values.astype(np.float64) ** 2), rel=1e-5)
+
+
+def test_progress_ends_at_the_total_and_times_are_apart():
+    calls = []
+    trials = simulate(
+        DATA, FOUND, num_trials=90, chunk_size=40, progress=lambda *a: calls.append(a)
+    )
+    assert calls == [(40, 90), (80, 90), (90, 90)]
+    assert trials.compile_seconds > 0 and trials.run_seconds > 0
+    assert set(trials.versions) == {"jax", "jaxlib", "numpy"}
+
+
+def test_summary_and_quantiles_are_observed_values():
+    trials = simulate(DATA, FOUND, num_trials=99)
+    ordered = np.sort(trials.missing_mass)
+    assert trials.quantile(0.5) == ordered[49]
+    summary = trials.summary()
+    assert summary["q05"] == ordered[4] and summary["q95"] == ordered[94]
+    assert summary["mean"] == pytest.approx(ordered.mean())
+    np.testing.assert_array_equal(trials.num_missed + trials.num_released, DATA.num_items)
+
+
+def test_bad_arguments_are_named():
+    for bad, name in (
+        ({"num_trials": 0}, "num_trials"),
+        ({"num_trials": 2.5}, "num_trials"),
+        ({"num_trials": 1, "seed": -1}, "seed"),
+        ({"num_trials": 1, "first_trial": 2**32}, "first_trial"),
+        ({"num_trials": 1, "chunk_size": 0}, "chunk_size"),
+        ({"num_trials": 1, "memory_budget": 0}, "memory_budget"),
+    ):
+        with pytest.raises(InvalidInput) as error:
+            simulate(DATA, FOUND, **bad)
+        assert error.value.name == name
+    with pytest.raises(InvalidInput, match="wgm"):
+        simulate(DATA, FOUND, mechanism="gumbel", num_trials=1)
+
+
+def test_calibrations_that_do_not_hold_are_refused():
+    stolen = Calibration(1.0, 1e-5, 100, "split", FOUND.sigma, FOUND.threshold)
+    with pytest.raises(InvalidInput, match="spend"):
+        simulate(DATA, stolen, num_trials=1)
+    mixed = calibrate(eps=1.0, delta=1e-2, max_items_per_user=[1, 4])
+    with pytest.raises(InvalidInput, match="one value per call"):
+        simulate(DATA, mixed, num_trials=1)
+
+
+def test_sums_beyond_32_bits_are_refused(monkeypatch):
+    monkeypatch.setattr(metrics, "MOST_PAIRS", DATA.num_pairs - 1)
+    with pytest.raises(InvalidInput, match="2\\^31"):
+        simulate(DATA, FOUND, num_trials=1)
+
+
+def test_a_bare_sigma_is_no_calibration():
+    engine_call = getattr(engine._check_inputs, "__wrapped__", engine._check_inputs)
+    with pytest.raises((InvalidInput, TypeError)) as error:
+        engine_call(DATA, (3.9, 20.0))
+    assert "alibration" in str(error.value)
+
+
+def test_popular_items_keep_float64_accuracy():
+    """A million additions of 1/sqrt(3) in float32 are 1.3 % low; the base histogram is not."""
+    from wgm_jax.wgm import base_histogram
+
+    data = synthetic.equal_frequencies(num_items=3, frequency=10**6, set_size=3)
+    weights = base_histogram(data, 3)
+    np.testing.assert_allclose(weights, 10**6 / np.sqrt(3), rtol=1e-9)
+
+
+def test_one_item_one_user_is_missed_almost_always():
+    data = UserItems.from_sets([{"x"}])
+    found = calibrate(eps=1.0, delta=1e-5, max_items_per_user=1)
+    assert simulate(data, found, num_trials=500).missing_mass.min() == 1.0
