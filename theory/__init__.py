@@ -4,8 +4,56 @@ Float64 NumPy and SciPy, no JAX, no file access. Usable alone.
 """
 
 from theory._check import InvalidInput
+from theory.asymptotics import (
+    Sandwich,
+    regime_map,
+    sandwich,
+    sigma_limit_large_eps,
+    sigma_limit_small_eps,
+    sigma_necessary,
+    sigma_sufficient,
+    threshold_upper,
+)
 from theory.bound import Bound
+from theory.calibration import Calibration, calibrate, spent_delta, verify_calibration
+from theory.exact import exact_mean_unclipped, item_weights
+from theory.gaussian import gaussian_delta, gaussian_sigma, log_gaussian_delta
+from theory.hard_zipf import hard_zipf_frequencies, hard_zipf_profile
+from theory.lemmas import (
+    gaussian_maximum_bound,
+    gumbel_maximum_bound,
+    lemma_c2_frequency,
+    lemma_c3_frequency,
+    lemma_c4_weight,
+    lemma_c5,
+)
+from theory.lower_bounds import (
+    hard_zipf_bound,
+    instance_lower_bound,
+    optimal_miss_probability,
+    optimal_selection_probability,
+    selection_threshold,
+)
+from theory.miss_bound import miss_probability_bound
+from theory.printed_bounds import (
+    corollary_34_shape,
+    lemma_c2_mass,
+    lemma_c2_printed,
+    lemma_c4_printed,
+    theorem_33_printed,
+    theorem_33_shape,
+    theorem_36_printed,
+)
 from theory.profile import Profile
+from theory.upper_bounds import instance_bound, linf_bound, tau_u1, tau_u1_star, zipf_bound
 from theory.user_items import UserItems
+from theory.zipf import (
+    ZipfCertificate,
+    best_certificate,
+    log_zipf_constant,
+    max_set_size_bound,
+    zipf_certificate,
+    zipf_tail_bound,
+)
 
-__all__ = ["Bound", "InvalidInput", "Profile", "UserItems"]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -5,12 +5,50 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import shlex
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from theory import InvalidInput, UserItems
+if TYPE_CHECKING:
+    from theory import UserItems
+
+# Options that several commands take one by one. No default for eps, delta and Delta0: none is
+# right for everybody, and a wrong delta goes unnoticed.
+Epsilons: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--eps", metavar="E[,E...]", help="Privacy parameter ε, 0 to 1e5; one or several."
+    ),
+]
+Delta: TypeAlias = Annotated[
+    float, typer.Option(metavar="D", help="Privacy parameter δ in (0, 0.5], well below 1/users.")
+]
+MaxItems: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--max-items-per-user",
+        metavar="K[,K...]",
+        help="Contribution bound Δ0; one or several; max: the largest set of the data.",
+    ),
+]
+Method: TypeAlias = Annotated[
+    str, typer.Option(metavar="split|full", help="δ/2 for each condition, or all of δ for both.")
+]
+Beta: TypeAlias = Annotated[
+    float, typer.Option(metavar="B", help="Failure probability of the upper bounds, in (0, 1).")
+]
+NumTrials: TypeAlias = Annotated[
+    float, typer.Option("--trials", metavar="R", help="Number of trials.")
+]
+Seed: TypeAlias = Annotated[
+    int, typer.Option(metavar="S", help="Seed; equal seeds give equal numbers.")
+]
+OutFolder: TypeAlias = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder to write results to.")
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,12 +70,12 @@ class DataOptions:
     format: Annotated[
         str | None, typer.Option(help="pairs, adjacency, baskets, text or posts-xml.")
     ] = None
-    user_column: Annotated[str | None, typer.Option(help="User column: name, or number from 0.")] = (
-        None
-    )
-    item_column: Annotated[str | None, typer.Option(help="Item column: name, or number from 0.")] = (
-        None
-    )
+    user_column: Annotated[
+        str | None, typer.Option(help="User column: name, or number from 0.")
+    ] = None
+    item_column: Annotated[
+        str | None, typer.Option(help="Item column: name, or number from 0.")
+    ] = None
     text_column: Annotated[
         str | None, typer.Option(help="Text column(s) to split into words, separated by commas.")
     ] = None
@@ -62,12 +100,35 @@ class DataOptions:
         first = (self.paths or ["data"])[0].rstrip("/").rsplit("/", 1)[-1]
         return first.split(".", 1)[0] or first
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was given, for a manifest; of paths only the last part."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        given["paths"] = [Path(path) for path in self.paths or []]
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def shell(self) -> str:
+        """The data arguments as one would type them again."""
+        typed = list(self.paths or [])
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "paths" or value is None:
+                continue
+            flag = field.name.replace("_", "-")
+            if isinstance(value, bool):
+                typed.append(f"--{'' if value else 'no-'}{flag}")
+            else:
+                typed += [f"--{flag}", value]
+        return shlex.join(typed)
+
     def load(self) -> UserItems:
         """Read the data set."""
         from experiments.loading import load
+        from theory._check import invalid
 
         if not self.given:
-            raise InvalidInput("DATA", "", "must name a file, a folder, or --preset NAME")
+            invalid("DATA", "", "must name a file, a folder, or a data set by --preset NAME")
         choices = {
             "preset": self.preset,
             "format": self.format,
@@ -88,15 +149,17 @@ class OutputOptions:
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
     ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress bars and no hints.")
-    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no hints.")] = (
+        False
+    )
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command take whole option groups: each dataclass parameter becomes its fields."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    groups: dict[str, Any] = {
+        name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)
+    }
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name not in groups:
@@ -131,6 +194,8 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def numbers(name: str, texts: list[str] | None, default: list[float]) -> list[float]:
     """Numbers given as repeated options or as comma-separated lists."""
+    from theory._check import invalid
+
     if not texts:
         return default
     found: list[float] = []
@@ -138,13 +203,14 @@ def numbers(name: str, texts: list[str] | None, default: list[float]) -> list[fl
         try:
             found.append(float(part))
         except ValueError:
-            raise InvalidInput(name, part, "must be a number, or numbers with commas") from None
-    return found
+            invalid(name, part, "must be a number, or numbers with commas")
+    return list(dict.fromkeys(found))
 
 
 def contribution_bounds(texts: list[str] | None, default: list[int | str]) -> list[int | str]:
     """Contribution bounds: whole numbers or "max", repeated or comma-separated."""
-    from theory._check import check_max_items_per_user
+    from theory import InvalidInput
+    from theory._check import check_max_items_per_user, invalid
 
     if not texts:
         return default
@@ -154,9 +220,7 @@ def contribution_bounds(texts: list[str] | None, default: list[int | str]) -> li
             found.append("max")
             continue
         try:
-            number = float(part)
-        except ValueError:
-            accepted = 'must be a whole number from 1 to 1e9, or "max"'
-            raise InvalidInput("max_items_per_user", part, accepted) from None
-        found.append(int(check_max_items_per_user(number)))
-    return found
+            found.append(int(check_max_items_per_user(float(part))))
+        except (InvalidInput, ValueError):
+            invalid("max_items_per_user", part, 'must be a whole number from 1 to 1e9, or "max"')
+    return list(dict.fromkeys(found))

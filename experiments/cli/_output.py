@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 err = Console(stderr=True, highlight=False)
 
@@ -52,7 +52,8 @@ def progress(label: str, *, quiet: bool) -> Iterator[Progress]:
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; NaN and infinity become null."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False) + "\n")
+    # Labels may hold anything, so plain ASCII: no terminal or pipe can fail on it.
+    sys.stdout.write(json.dumps(_plain(value), allow_nan=False) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -60,10 +61,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars
         return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -73,25 +72,63 @@ def table(*headers: str, title: str | None = None, left: int = 1) -> Table:
     """A plain table: the first `left` columns flush left, numbers flush right."""
     made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, header in enumerate(headers):
-        made.add_column(header, justify="left" if index < left else "right")
+        text = index < left
+        # Where the console is too narrow, words wrap and numbers do not.
+        made.add_column(header, justify="left" if text else "right", no_wrap=not text)
     return made
 
 
 def number(value: float | int | None, digits: int = 4) -> str:
     """A number at reading precision; a dash for none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or math.isnan(value):
         return "–"
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, int):
         return f"{value:,}"
+    if abs(value) < 1e-12:  # rounding noise of an exact 0
+        return "0"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
     return f"{value:.{digits}g}" if abs(value) < 1e6 else f"{value:.{digits - 1}e}"
 
 
 def percent(value: float | None) -> str:
-    """A share in per cent, three significant digits."""
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.3g} %"
+    """A share in per cent, three significant digits; what is below 1 never reads as 100 %."""
+    if value is None or math.isnan(value):
+        return "–"
+    if 0.99 <= value < 1:
+        return f"{math.floor(1e4 * value) / 100:.2f} %"
+    return f"{100 * value:#.3g}".rstrip(".") + " %" if value else "0 %"
+
+
+def say(*lines: str, style: str = "") -> None:
+    """Results in words on stdout, wrapped at spaces; nothing in them is taken for markup."""
+    console = out()
+    for line in lines:
+        console.print(Text(line, style=style), soft_wrap=not console.is_terminal)
+
+
+def name_text(name: object, width: int = 30) -> Text:
+    """A name from the data for a table: no markup, no control characters, not too long."""
+    shown = str(name).encode("utf-8", "backslashreplace").decode()
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)
+    return Text(shown if len(shown) <= width else shown[: width - 1] + "…")
+
+
+def warn(text: str) -> None:
+    """A warning on stderr, also with --quiet."""
+    sys.stderr.write(f"wgm: warning: {text}\n")
 
 
 def hint(text: str, *, quiet: bool) -> None:
     """A line of advice on stderr."""
     if not quiet:
-        err.print(text, markup=False)
+        err.print(text, markup=False, soft_wrap=not err.is_terminal)
+
+
+def warn_about_delta(delta: float, num_users: int) -> None:
+    """A delta of 1/users or more lets a mechanism publish somebody's whole set."""
+    if delta * num_users >= 1:
+        warn(
+            f"δ × users = {delta * num_users:.3g} ≥ 1: so large a δ allows publishing a random "
+            f"user's data; take δ well below {1 / num_users:.1g}"
+        )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from typing import Annotated, Any
 
 import typer
 
 from experiments.cli import _calibrate, _claims, _data, _simulate, _sweep, _verify
-from theory import InvalidInput
 
 app = typer.Typer(
     name="wgm",
@@ -20,49 +22,116 @@ app = typer.Typer(
 for module in (_verify, _simulate, _sweep, _data, _calibrate, _claims):
     module.register(app)
 
-# Arguments whose option has another name.
+# Options with another name than the Python argument they set.
 _OPTIONS = {
     "num_trials": "trials",
     "user": "user-column",
     "item": "item-column",
     "text": "text-column",
-    "DATA": "DATA",
 }
+_BAD_INPUT = 2
+_INTERRUPTED = 130
 
 
-def describe(error: InvalidInput) -> str:
-    """`--delta 1.5: delta must be in (0, 0.5]`."""
-    option = _OPTIONS.get(error.name, error.name.replace("_", "-"))
-    flag = option if option == "DATA" else f"--{option}"
-    return f"{flag} {error.value}: {option.replace('-', '_')} {error.accepted}".replace("\n", " ")
+def _show_version(asked: bool) -> bool:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"wgm {version('wgm-jax')}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def describe(error: Any) -> str:
+    """An `InvalidInput` as `--delta 1.5: delta must be in (0, 0.5]`."""
+    name = str(error.name)
+    option = _OPTIONS.get(name, name.replace("_", "-"))
+    value = error.value
+    # A number as it was typed: 2, not 2.0.
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    value = str(int(value)) if whole else str(value)
+    value = value if len(value) <= 80 else value[:77] + "..."
+    if option.isupper():  # an argument, not an option
+        return f"{option}{f' {value}:' if value else ''} {error.accepted}"
+    return f"--{option} {value}: {option.replace('-', '_')} {error.accepted}"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; never a traceback for bad input."""
+    # Names and symbols that an old terminal lacks must not stop the results.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
     command = typer.main.get_command(app)
-    usage_error = typer.BadParameter.__mro__[1]
+    status: Any = 0
     try:
         status = command.main(arguments, prog_name="wgm", standalone_mode=False)
-    except InvalidInput as error:
-        status = _complain(describe(error))
-    except usage_error as error:
-        status = _complain(error.format_message())  # pyright: ignore[reportAttributeAccessIssue]
-    except typer.Abort:
-        status = _complain("interrupted")
-    except BrokenPipeError:
-        sys.stderr.close()
-        status = 0
-    except _bad_input() as error:
-        status = _complain(str(error))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (typer.Abort, KeyboardInterrupt):
+        status = _complain("interrupted", _INTERRUPTED)
+    except MemoryError as error:
+        status = _complain(f"not enough memory ({error})" if str(error) else "not enough memory")
+    except Exception as error:
+        message = _message(error, sys.argv[1:] if arguments is None else arguments)
+        if message is None:
+            raise
+        # Without a command the help has been shown, and there is nothing to add.
+        status = _complain(message) if message else _BAD_INPUT
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _bad_input() -> tuple[type[Exception], ...]:
-    """Errors about files, known only once the loaders were imported."""
-    loading = sys.modules.get("experiments.loading")
-    return (loading.DataError,) if loading is not None else ()
+def _message(error: Exception, arguments: list[str]) -> str | None:
+    """One line about bad input; None for an error that is ours."""
+    # Looked up where they are loaded already, so that `wgm --help` need not import them.
+    checks, loading = (sys.modules.get(n) for n in ("theory._check", "experiments.loading.errors"))
+    if checks is not None and isinstance(error, checks.InvalidInput):
+        return describe(error)
+    if loading is not None and isinstance(error, loading.DataError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}"
+    usage_error = typer.BadParameter.__mro__[1]
+    if isinstance(error, usage_error):
+        return _usage(error.format_message(), arguments)  # pyright: ignore[reportAttributeAccessIssue]
+    return None
 
 
-def _complain(message: str) -> int:
+def _usage(message: str, arguments: list[str]) -> str:
+    """Messages of the option parser in the form of all others."""
+    # Such as: Invalid value for '--trials': Input should be a valid number, ...
+    bad = re.match(r"Invalid value for '(--[\w-]+)[^:]*: .*valid (number|float|int)", message)
+    if bad:
+        kind = "a whole number" if bad[2] == "int" else "a number"
+        value = _value_of(bad[1], arguments)
+        return f"{bad[1]} {value}: {bad[1][2:].replace('-', '_')} must be {kind}"
+    missing = re.match(r"Missing (?:option|argument) '([^']*)'", message)
+    if missing:
+        return f"{missing[1]} must be given; it has no default"
+    return message
+
+
+def _value_of(flag: str, arguments: list[str]) -> str:
+    """What was typed as the value of an option: its last occurrence counts."""
+    for place in range(len(arguments) - 1, -1, -1):
+        if arguments[place].startswith(f"{flag}="):
+            return arguments[place].split("=", 1)[1]
+        if arguments[place] == flag:
+            return "".join(arguments[place + 1 : place + 2])
+    return ""
+
+
+def _complain(message: str, status: int = _BAD_INPUT) -> int:
     sys.stderr.write(f"wgm: {' '.join(message.split())}\n")
-    return 2
+    return status

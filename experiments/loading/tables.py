@@ -167,7 +167,10 @@ class Table:
                 for values, column in zip(picked, columns, strict=True):
                     values.append(row[column] if column < len(row) else None)
         except csv.Error as error:
-            raise DataError(self.part.name, f"line {reader.line_num}: {error}") from None
+            problem = f"line {reader.line_num}: {error}"
+            if "unexpected end" in str(error):
+                problem = "a quotation mark opens a field and is never closed"
+            raise DataError(self.part.name, problem) from None
         return pl.DataFrame(
             {str(c): pl.Series(v, dtype=pl.String) for c, v in zip(columns, picked, strict=True)}
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,10 +49,7 @@ def save(
     written = []
     for name in formats:
         buffer = io.BytesIO()
-        with warnings.catch_warnings():
-            # fontTools, on the time stamp of matplotlib's own fonts.
-            warnings.filterwarnings("ignore", message=".*timestamp.*")
-            figure.savefig(buffer, format=name, metadata=_METADATA[name])
+        figure.savefig(buffer, format=name, metadata=_METADATA[name])
         written.append(_write(stem, name, buffer.getvalue()))
     written.append(_write(stem, "csv", data.write_csv().encode()))
     return written

@@ -157,7 +157,7 @@ def test_wrong_number_of_fields_names_the_line(write):
 
 
 def test_unclosed_quote(write):
-    assert "line" in refusal(write("x.csv", 'user,item\nu1,"a\nu2,b\n'))
+    assert "never closed" in refusal(write("x.csv", 'user,item\nu1,"a\nu2,b\n'))
 
 
 def test_xml(write):

@@ -1,0 +1,154 @@
+"""`wgm calibrate`: noise and threshold for given privacy parameters."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.cli._options import (
+    Delta,
+    Epsilons,
+    Method,
+    OutputOptions,
+    contribution_bounds,
+    grouped,
+    numbers,
+)
+from experiments.cli._output import hint, number, out, print_json, say, table
+
+if TYPE_CHECKING:
+    from theory import Calibration
+
+Bounds = Annotated[
+    list[str],
+    typer.Option(
+        "--max-items-per-user", metavar="K[,K...]", help="Contribution bound Δ0; one or several."
+    ),
+]
+RegimeMap = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Also draw how σ and T change with ε and δ, at each Δ0, into DIR."
+    ),
+]
+
+
+@grouped
+def calibrate(
+    *,
+    eps: Epsilons,
+    delta: Delta,
+    max_items_per_user: Bounds,
+    method: Method = "split",
+    regime_map: RegimeMap = None,
+    output: OutputOptions,
+) -> None:
+    """Smallest noise σ and threshold T of the weighted Gaussian mechanism.
+
+    Theorem 3.2 (split), or all of δ for both conditions (full). Several ε or Δ0 make a table.
+
+    Example: wgm calibrate --eps 1 --delta 1e-5 --max-items-per-user 100
+    """
+    from theory import calibrate
+    from theory._check import invalid
+
+    bounds = contribution_bounds(max_items_per_user, [])
+    if "max" in bounds:
+        accepted = "must be a whole number from 1 to 1e9: without data there is no largest set"
+        invalid("max_items_per_user", "max", accepted)
+    records = [
+        calibrate(eps=e, delta=delta, max_items_per_user=int(k), method=method)
+        for k, e in product(bounds, numbers("eps", eps, []))
+    ]
+    told = [_entries(record) for record in records]
+    plots = None if regime_map is None else _draw_regime_map(regime_map, records)
+
+    if output.json:
+        more: dict[str, Any] = {"grid": told} if len(told) > 1 else {}
+        more |= {"plots": plots} if plots is not None else {}
+        print_json({**told[0], **more})
+        return
+    _print_one(told[0]) if len(told) == 1 else _print_grid(told)
+    most = f"{1 / delta:,.0f}"
+    hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
+    if plots:
+        say("Plots: " + " ".join(plots))
+
+
+def _entries(record: Calibration) -> dict[str, Any]:
+    import math
+
+    from theory import sandwich
+
+    between = sandwich(record)
+    return {
+        "sigma": record.sigma,
+        "threshold": record.threshold,
+        "spent_delta": record.spent_delta,
+        "eps": record.eps,
+        "delta": record.delta,
+        "max_items_per_user": record.max_items_per_user,
+        "method": record.method,
+        "users_with_full_sets": record.users_needed,
+        "users_with_one_item": max(1, math.ceil(record.threshold)),
+        "sigma_lower": between.sigma_lower,
+        "sigma_upper": between.sigma_upper,
+        "threshold_lower": between.threshold_lower,
+        "threshold_upper": between.threshold_upper,
+    }
+
+
+def _print_one(told: dict[str, Any]) -> None:
+    say(f"{_title(told)} · Δ0 = {told['max_items_per_user']:,} · ε = {told['eps']:g}", style="bold")
+    made = table("", "", "", left=1)
+    made.show_header = False
+    made.columns[2].justify, made.columns[2].no_wrap = "left", False
+    for name, symbol, what in (("sigma", "σ", "noise"), ("threshold", "T", "threshold")):
+        low, high = number(told[f"{name}_lower"]), number(told[f"{name}_upper"])
+        made.add_row(symbol, number(told[name], 7), f"{what}; closed forms: {low} to {high}")
+    made.add_row("spent δ", number(told["spent_delta"]), "by the exact accountant [P2]")
+    one = f"{told['users_with_one_item']:,} with one item"
+    full = f"with full sets make a weight of T; {one}"
+    made.add_row("users", number(told["users_with_full_sets"]), full)
+    out().print(made)
+
+
+def _print_grid(told: list[dict[str, Any]]) -> None:
+    say(_title(told[0]), style="bold")
+    made = table("Δ0", "ε", "σ", "T", "spent δ", "users full sets", "one item", left=0)
+    for row in told:
+        made.add_row(
+            number(row["max_items_per_user"]),
+            f"{row['eps']:g}",
+            number(row["sigma"], 6),
+            number(row["threshold"], 6),
+            number(row["spent_delta"]),
+            number(row["users_with_full_sets"]),
+            number(row["users_with_one_item"]),
+        )
+    out().print(made)
+
+
+def _title(told: dict[str, Any]) -> str:
+    return f"WGM calibration · method {told['method']} · δ = {told['delta']:g}"
+
+
+def _draw_regime_map(folder: Path, records: list[Calibration]) -> list[str]:
+    from experiments.cli._figures import regime_map
+    from experiments.plots.files import save
+    from experiments.sweep.store import writable_folder
+
+    writable_folder(folder, "regime_map")
+    files: list[Path] = []
+    for count in sorted({record.max_items_per_user for record in records}):
+        figure, data = regime_map(count, records[0].method)
+        files += save(figure, folder / f"regime_map_{count}", data)
+    return [str(file) for file in files]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibrate")(calibrate)

@@ -1,0 +1,255 @@
+"""`wgm profile` and `wgm bounds`: what a data set looks like, and what can be proved on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.cli._ladder import Ladder, closing, print_ladder
+from experiments.cli._options import (
+    Beta,
+    DataOptions,
+    Delta,
+    Epsilons,
+    MaxItems,
+    Method,
+    OutFolder,
+    OutputOptions,
+    contribution_bounds,
+    grouped,
+    numbers,
+)
+from experiments.cli._output import (
+    hint,
+    name_text,
+    number,
+    out,
+    percent,
+    print_json,
+    say,
+    table,
+    warn_about_delta,
+)
+
+if TYPE_CHECKING:
+    from theory import UserItems
+
+_TOP_ITEMS = 5
+
+
+@grouped
+def profile(
+    data: DataOptions,
+    *,
+    tau: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAU[,TAU...]",
+            help="Frequencies whose tail the Zipf certificates are best for; default 10,100,1000.",
+        ),
+    ] = None,
+    out_folder: OutFolder = None,
+    output: OutputOptions,
+) -> None:
+    """Sizes of a data set, its most frequent items and its Zipf certificates.
+
+    With --out also plots: rank against frequency with its certificate, and the set sizes.
+
+    Example: wgm profile purchases.csv --user-column customer --item-column sku --out profile/
+    """
+    levels = numbers("tau", tau, [10.0, 100.0, 1000.0])
+    found = data.load()
+    told = {"dataset": data.name, **_sizes(found), **_certificates(found, levels)}
+    if out_folder is not None:
+        told["files"] = _write_profile(out_folder, data, found, told)
+    if output.json:
+        print_json(told)
+        return
+    _print_profile(told)
+    hint(
+        f"Next: wgm bounds {data.shell} --eps 1 --delta 1e-5 --max-items-per-user 10,100,max",
+        quiet=output.quiet,
+    )
+
+
+def _sizes(data: UserItems) -> dict[str, Any]:
+    import numpy as np
+
+    # Ties in the order of the data: a stable sort of the negated counts.
+    top = np.argsort(-data.frequencies, kind="stable")[:_TOP_ITEMS]
+    labels = data.item_labels
+    return {
+        "users": data.num_users,
+        "items": data.num_items,
+        "pairs": data.num_pairs,
+        "max_set_size": data.max_set_size,
+        "median_set_size": data.median_set_size,
+        "mean_set_size": data.num_pairs / data.num_users,
+        "top_count": data.top_count,
+        "items_held_once": int((data.frequencies == 1).sum()),
+        "duplicates_removed": data.duplicates_removed,
+        "empty_users_dropped": data.empty_users_dropped,
+        "missing_dropped": data.missing_dropped,
+        "top_items": [
+            {
+                "item": str(labels[int(i)] if labels is not None else int(i)),
+                "users": int(data.frequencies[i]),
+            }
+            for i in top
+        ],
+    }
+
+
+def _certificates(data: UserItems, levels: list[float]) -> dict[str, Any]:
+    """The best certificate for the tail below each frequency; the middle one stands for all."""
+    from theory import Profile, best_certificate, zipf_tail_bound
+
+    sizes = Profile.from_user_items(data, max_items_per_user=data.max_set_size)
+    made = []
+    for level in levels:
+        best = best_certificate(sizes, level)
+        bound = zipf_tail_bound(level, best, num_pairs=sizes.num_pairs)
+        made.append(
+            {
+                "tau": level,
+                "s": best.s,
+                "log_constant": best.log_constant,
+                "constant": best.constant,
+                "tail": float(sizes.tail(level)),
+                "tail_bound": float(bound),
+            }
+        )
+    return {"zipf": made[len(made) // 2], "zipf_certificates": made}
+
+
+def _print_profile(told: dict[str, Any]) -> None:
+    say(str(name_text(told["dataset"], 60)), style="bold")
+    made = table("", "", "", left=1)
+    made.show_header = False
+    made.columns[2].justify, made.columns[2].no_wrap = "left", False
+    once = f"{number(told['items_held_once'])} held by one user"
+    made.add_row("users", number(told["users"]), "")
+    made.add_row("items", number(told["items"]), once)
+    made.add_row("pairs", number(told["pairs"]), "user-item pairs, N")
+    sizes = f"median {told['median_set_size']:g}, mean {number(told['mean_set_size'])}"
+    made.add_row("largest set", number(told["max_set_size"]), sizes)
+    made.add_row("top item", number(told["top_count"]), "users")
+    for name, what in (
+        ("duplicates_removed", "duplicate pairs removed"),
+        ("missing_dropped", "rows without user or item dropped"),
+        ("empty_users_dropped", "users without items dropped"),
+    ):
+        if told[name]:
+            made.add_row("", number(told[name]), what)
+    out().print(made)
+
+    say("", "Most frequent items", style="bold")
+    made = table("item", "users", "share of pairs")
+    for entry in told["top_items"]:
+        share = percent(entry["users"] / told["pairs"])
+        made.add_row(name_text(entry["item"], 40), number(entry["users"]), share)
+    out().print(made)
+
+    say("", "Zipf certificates (C, s): N_(r)/N ≤ C/r^s at every rank r", style="bold")
+    made = table("best for τ", "s", "ln C", "pairs with N(x) ≤ τ", "bound on them", left=0)
+    for row in told["zipf_certificates"]:
+        bound = percent(row["tail_bound"]) if row["tail_bound"] < 1 else "vacuous"
+        values = (number(row["s"]), number(row["log_constant"]), percent(row["tail"]), bound)
+        made.add_row(f"{row['tau']:g}", *values)
+    out().print(made)
+    if told.get("files"):
+        say("", "Files: " + " ".join(told["files"]))
+
+
+def _write_profile(
+    folder: Path, options: DataOptions, data: UserItems, told: dict[str, Any]
+) -> list[str]:
+    """Plots, their numbers, and what was printed."""
+    from experiments.cli._figures import rank_frequency, set_sizes
+    from experiments.plots.files import save
+    from experiments.sweep.store import manifest, writable_folder, write_json
+    from theory import Profile
+
+    writable_folder(folder)
+    sizes = Profile.from_user_items(data, max_items_per_user=data.max_set_size)
+    figures = {
+        "rank_frequency": rank_frequency(sizes, told["zipf_certificates"], told["dataset"]),
+        "set_sizes": set_sizes(data, told["dataset"]),
+    }
+    files = [
+        file
+        for stem, (figure, numbers) in figures.items()
+        for file in save(figure, folder / stem, numbers)
+    ]
+    write_json(
+        folder / "manifest.json", manifest("profile", settings=options.settings, results=told)
+    )
+    return [str(file) for file in (*files, folder / "manifest.json")]
+
+
+# ---- bounds
+
+
+@grouped
+def bounds(
+    data: DataOptions,
+    *,
+    eps: Epsilons,
+    delta: Delta,
+    max_items_per_user: MaxItems,
+    beta: Beta = 0.05,
+    method: Method = "split",
+    output: OutputOptions,
+) -> None:
+    """The ladder: what no mechanism can beat, the exact mean, and the upper bounds.
+
+    One block per ε and Δ0. In JSON the bounds are raw: an upper bound of 1 or more is true and
+    says nothing. With several ε or Δ0 the list is under "ladder", its first entry on top too.
+
+    Example: wgm bounds ratings.csv --eps 1 --delta 1e-5 --max-items-per-user 10,100,max
+    """
+    from experiments.cells import Case
+    from theory import calibrate
+    from theory._check import check_beta
+
+    levels, asked = numbers("eps", eps, []), contribution_bounds(max_items_per_user, [])
+    # Everything that can be wrong without the data is said before they are read.
+    check_beta(beta)
+    for level in levels:
+        calibrate(eps=level, delta=delta, max_items_per_user=1, method=method)
+
+    case = Case(name=data.name, data=data.load())
+    warn_about_delta(delta, case.data.num_users)
+    blocks = [
+        Ladder.of(case, eps=level, delta=delta, bound=bound, beta=beta, method=method)
+        for level in levels
+        for bound in asked
+    ]
+    if output.json:
+        told = [block.entries() for block in blocks]
+        print_json({**told[0], **({"ladder": told} if len(told) > 1 else {})})
+        return
+    users = case.data.num_users
+    say(
+        f"{name_text(case.name, 40)} · {users:,} users · {case.data.num_items:,} items · "
+        f"{case.data.num_pairs:,} pairs · δ × users = {delta * users:.2g}",
+        style="bold",
+    )
+    for block in blocks:
+        print_ladder(block)
+    best = closing(blocks)
+    if best:
+        say("", best)
+    hint(
+        f"Next: wgm simulate {data.shell} --eps {levels[0]:g} --delta {delta:g} "
+        f"--max-items-per-user {asked[0]}",
+        quiet=output.quiet,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("profile")(profile)
+    app.command("bounds")(bounds)
