@@ -9,13 +9,13 @@ from scipy.special import log_ndtr
 
 from experiments.claims._claim import Cell, Claim, Settings
 from experiments.verdict import ExactEvidence
-from theory.printed_bounds import gaussian_maximum_bound
+from theory import gaussian_maximum_bound
 
 
 def _family(settings: Settings) -> Iterator[Cell]:
     for count in (1, 10, 10**3, 10**6, 10**12):
         for beta in sorted({1e-6, 0.01, 0.5, settings.beta}):
-            bound = gaussian_maximum_bound(count, sigma=1.0, beta=beta)
+            bound = float(gaussian_maximum_bound(count, sigma=1.0, beta=beta))
             # P(max |Z_i| > b) = 1 - (1 - 2 Phi(-b))^n, by the small tail.
             exceed = -math.expm1(count * math.log1p(-2 * math.exp(log_ndtr(-bound))))
             yield {"n": count, "beta": beta}, ExactEvidence(exceed, beta, "upper", error=1e-12)

@@ -19,9 +19,7 @@ def _family(method: str, share: float):
         for eps in sorted({*_EPS, *settings.eps}):
             for delta in sorted({*_DELTA, settings.delta}):
                 for bound in _BOUNDS:
-                    made = calibrate(
-                        eps=eps, delta=delta, max_items_per_user=bound, method=method
-                    )
+                    made = calibrate(eps=eps, delta=delta, max_items_per_user=bound, method=method)
                     cell = {"eps": eps, "delta": delta, "max_items_per_user": bound}
                     # The accountant is exact to 1e-9, and sigma and T were rounded up by less.
                     spent = float(made.spent_delta)

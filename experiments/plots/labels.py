@@ -135,6 +135,12 @@ def label_top(axes: Axes, texts: Sequence[str], xs: Reals, size: float = 6.5) ->
             ha="center",
             va="bottom",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#777777", "linewidth": 0.5, "shrinkA": 0.5,
-                        "shrinkB": 0, "relpos": (0.5, 0.0)},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": "#777777",
+                "linewidth": 0.5,
+                "shrinkA": 0.5,
+                "shrinkB": 0,
+                "relpos": (0.5, 0.0),
+            },
         )

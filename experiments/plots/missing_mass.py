@@ -136,7 +136,9 @@ def _table(panels: Sequence[Panel], x: str) -> pl.DataFrame:
     """All that is plotted, one row per point."""
     parts = []
     for i, panel in enumerate(panels):
-        settings = {f"{name}": [value] * panel.rows.height for name, value in panel.settings.items()}
+        settings = {
+            f"{name}": [value] * panel.rows.height for name, value in panel.settings.items()
+        }
         common = pl.DataFrame({**settings, "x": panel.rows[x].cast(pl.Float64)})
 
         def add(
@@ -255,9 +257,7 @@ def _draw_bound(axes: Axes, series: Series, rows: pl.DataFrame, scale: _Scale) -
     solid, dotted = _runs(cut_vacuous)
     for name, style, runs in (("", series.dashes, solid), (" vacuous", ":", dotted)):
         for run in runs:
-            axes.plot(
-                cut_x[run], cut_y[run], linestyle=style, label=series.label + name, **common
-            )
+            axes.plot(cut_x[run], cut_y[run], linestyle=style, label=series.label + name, **common)
     for mask, face in ((~vacuous, series.color), (vacuous, "white")):
         if mask.any():
             axes.plot(
@@ -364,5 +364,7 @@ def _dense(axes: Axes, rows: pl.DataFrame, to_axes: object) -> np.ndarray:
     order = rows.sort("x")
     x, y = np.log(order["x"].to_numpy()), np.log(order["y"].to_numpy())
     grid = np.linspace(x[0], x[-1], 60)
-    display = axes.transData.transform(np.column_stack([np.exp(grid), np.exp(np.interp(grid, x, y))]))
+    display = axes.transData.transform(
+        np.column_stack([np.exp(grid), np.exp(np.interp(grid, x, y))])
+    )
     return to_axes.transform(display)  # type: ignore[attr-defined]

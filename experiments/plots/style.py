@@ -221,7 +221,11 @@ def key_above(figure: Figure, handles: Sequence[Any], columns: int | None = None
     """The key in a line of its own above the panels, where it covers nothing."""
     labels = [handle.get_label() for handle in handles]
     figure.legend(
-        handles, labels, loc="outside upper center", ncols=columns or len(handles), borderaxespad=0.2
+        handles,
+        labels,
+        loc="outside upper center",
+        ncols=columns or len(handles),
+        borderaxespad=0.2,
     )
 
 

@@ -1,0 +1,48 @@
+"""Lemma C.4: what is missed after subsampling weighs little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.claims._claim import Cell, Claim
+from experiments.verdict import QuantileEvidence
+from theory import Bound, lemma_c4_printed, lemma_c4_weight
+
+if TYPE_CHECKING:
+    from experiments.cells import Run
+
+
+def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
+    if not run.profile.clipped:
+        return
+    for index, cell in enumerate(run.cells):
+        weights = np.ascontiguousarray(run.events.heaviest_missed[:, index])
+        value = float(bound.at(index).value)
+        yield cell, QuantileEvidence(weights, value, run.beta, unit_range=False, tag=bound.tag)
+
+
+_STATEMENT = (
+    "With probability 1 - beta, every item that was kept and missed has H(x) <= "
+    "T0 = T + sigma sqrt(2 ln(2N/beta))."
+)
+CLAIMS = (
+    Claim(
+        name="lemma-c.4",
+        title="Lemma C.4 [C.4] weight of the missed",
+        kind="upper, quantile",
+        statement=_STATEMENT,
+        explicit="T0 = T + sigma Phi^-1(1 - beta/M), which is smaller.",
+        observe=lambda run: _cells(run, lemma_c4_weight(run.profile, run.calibration, run.beta)),
+    ),
+    Claim(
+        name="lemma-c.4-printed",
+        title="Lemma C.4 as printed",
+        kind="upper, quantile",
+        statement=_STATEMENT,
+        explicit="T0 = T + sigma sqrt(2 ln(2N/beta)).",
+        observe=lambda run: _cells(run, lemma_c4_printed(run.profile, run.calibration, run.beta)),
+    ),
+)

@@ -1,0 +1,44 @@
+"""Theorem 3.6: the largest missed mass, for any data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.claims._claim import Cell, Claim
+from experiments.verdict import QuantileEvidence
+from theory import Bound, theorem_36_printed
+
+if TYPE_CHECKING:
+    from experiments.cells import Run
+
+_STATEMENT = "MM_inf(W, S) <= Õ(max|W_i|/(eps N sqrt(q*))) with probability 1 - beta, for any data."
+
+
+def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
+    for index, cell in enumerate(run.cells):
+        largest = np.ascontiguousarray(run.trials.max_missing_mass[:, index])
+        value = float(bound.at(index).value)
+        yield cell, QuantileEvidence(largest, value, run.beta, tag=bound.tag)
+
+
+CLAIMS = (
+    Claim(
+        name="theorem-3.6",
+        title="Theorem 3.6 [U-inf]",
+        kind="upper, quantile",
+        statement=_STATEMENT,
+        explicit="MM_inf <= tau/N, tau of [U1].",
+        observe=lambda run: _cells(run, run.bounds["upper_max"]),
+    ),
+    Claim(
+        name="theorem-3.6-printed",
+        title="Theorem 3.6 [U-inf-p] as printed",
+        kind="upper, quantile",
+        statement=_STATEMENT,
+        explicit="MM_inf <= 8/(p* N) max(ln(3N/beta), sqrt(q*) (T + sigma sqrt(2 ln(6N/beta)))).",
+        observe=lambda run: _cells(run, theorem_36_printed(run.profile, run.calibration, run.beta)),
+    ),
+)

@@ -1,0 +1,223 @@
+"""`wgm verify`: the main job, from data or a default grid to verdicts and plots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.cli._options import (
+    Beta,
+    DataOptions,
+    Method,
+    NumTrials,
+    OutFolder,
+    OutputOptions,
+    Seed,
+    contribution_bounds,
+    grouped,
+    numbers,
+)
+from experiments.cli._output import (
+    hint,
+    out,
+    print_json,
+    progress,
+    say,
+    table,
+    warn,
+    warn_about_delta,
+)
+
+if TYPE_CHECKING:
+    from experiments.verify import Outcome, Verification
+
+
+@grouped
+def verify(
+    data: DataOptions,
+    *,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE", help="Claims to judge: names, or Python files. All."),
+    ] = None,
+    eps: Annotated[
+        list[str] | None,
+        typer.Option(metavar="E", help="Privacy parameter(s).", show_default="0.1,1"),
+    ] = None,
+    delta: Annotated[float, typer.Option(metavar="D", help="Privacy parameter.")] = 1e-5,
+    beta: Beta = 0.05,
+    max_items_per_user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K|max", help="Contribution bound(s) Δ0.", show_default="1,10,max"),
+    ] = None,
+    method: Method = "split",
+    trials: NumTrials = 1000,
+    seed: Seed = 0,
+    level: Annotated[
+        float, typer.Option(metavar="A", help="Family-wise level of each kind of error.")
+    ] = 0.01,
+    out_folder: OutFolder = None,
+    output: OutputOptions,
+) -> int:
+    """Judge the paper's claims on a synthetic Zipfian grid, or on your data.
+
+    Results (verdicts and cells as Parquet and CSV, plots as SVG and PDF, a manifest) go to --out,
+    by default a new folder under results/.
+
+    Example: wgm verify ratings.csv --user-column user --item-column item
+    """
+    import numpy as np
+
+    from experiments.claims import Settings, select
+    from experiments.sweep.store import new_results_folder, writable_folder
+    from experiments.verify import Case, default_cases, verify, write
+    from theory import calibrate
+    from theory._check import check_beta, check_count
+
+    levels = numbers("eps", eps, [0.1, 1.0])
+    asked = contribution_bounds(max_items_per_user, [1, 10, "max"])
+    # Everything that can be wrong without the data is said before anything is read or written.
+    calibrate(eps=np.array(levels), delta=delta, max_items_per_user=1, method=method)
+    check_beta(beta)
+    check_beta(level, "level")
+    num_trials = check_count("num_trials", trials, maximum=10**9)
+    seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
+    chosen = select(claim or [])
+    settings = Settings(tuple(levels), delta, beta, num_trials, seed)
+    cases = [Case(data.name, data.load(), {"kind": "file"})] if data.given else default_cases(seed)
+    folder = (
+        writable_folder(out_folder)
+        if out_folder is not None
+        else new_results_folder(Path("results"), "verify")
+    )
+    warn_about_delta(delta, max(case.data.num_users for case in cases))
+
+    with progress("verifying", quiet=output.quiet) as update:
+        result = verify(
+            cases,
+            chosen,
+            settings,
+            max_items_per_user=asked,
+            method=method,
+            level=level,
+            progress=update,
+        )
+    recorded = {
+        "eps": levels,
+        "delta": delta,
+        "beta": beta,
+        "max_items_per_user": asked,
+        "method": method,
+        "trials": num_trials,
+        "seed": seed,
+        "level": level,
+        "claims": [entry.name for entry in chosen],
+        "data": data.settings if data.given else "default grid",
+    }
+    files = write(result, folder, settings=recorded)
+    if output.json:
+        print_json(_entries(result, folder, files))
+        return result.status
+    say(
+        f"WGM bound verification · {len(cases)} data set{'s' * (len(cases) > 1)} × "
+        f"{len(asked)} Δ0 × {len(levels)} ε · {num_trials:,} trials a cell",
+        f"δ = {delta:g} · β = {beta:g} · level {100 * level:g} % (Holm) · {result.seconds:.0f} s",
+        "",
+    )
+    _print(result)
+    for note in _censored(result):
+        warn(note)
+    say("", _summary(result), f"Results: {folder}/ ({len(files)} files, see manifest.json)")
+    if not data.given:
+        hint("Next: wgm verify your.csv --user-column user --item-column item", quiet=output.quiet)
+    return result.status
+
+
+def _print(result: Verification) -> None:
+    made = table("claim", "kind", "cells", "proved", "conf.", "refuted", "open", "vac.", "slack")
+    for outcome in result.outcomes:
+        counts = {name: outcome.count(name) for name in _KINDS}
+        expected = outcome.claim.expected == "refuted"
+        refuted = f"{counts['refuted']}" + (" ✓exp." if expected and counts["refuted"] else "")
+        style = {True: "", False: "bold red", None: "dim"}[outcome.success]
+        made.add_row(
+            outcome.claim.title,
+            outcome.claim.kind,
+            str(len(outcome.verdicts)),
+            str(counts["proved"] or "–"),
+            str(counts["confirmed"] or "–"),
+            refuted if counts["refuted"] else "–",
+            str(counts["undecided"] or "–"),
+            str(counts["vacuous"] or "–"),
+            _range(outcome.slack),
+            style=style,
+        )
+    made.columns[0].no_wrap = False
+    out().print(made)
+
+
+_KINDS = ("proved", "confirmed", "refuted", "undecided", "vacuous")
+
+
+def _range(slack: tuple[float, float] | None) -> str:
+    if slack is None:
+        return "–"
+    low, high = (f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in slack)
+    return f"{low}×" if low == high else f"{low}–{high}×"
+
+
+def _summary(result: Verification) -> str:
+    total = len(result.outcomes)
+    good = sum(outcome.success is True for outcome in result.outcomes)
+    failed = [o.claim.name for o in result.outcomes if o.success is False]
+    open_ = [o.claim.name for o in result.outcomes if o.count("undecided")]
+    silent = [o for o in result.outcomes if o.success is None and not o.count("undecided")]
+    parts = [f"{good} of {total} claims as expected."]
+    if silent:
+        parts.append(f"{len(silent)} say nothing here (all cells vacuous, or none).")
+    if failed:
+        parts.append(f"Not as expected: {', '.join(failed)}.")
+    if open_:
+        parts.append(f"Undecided, give more --trials: {', '.join(open_)}.")
+    return " ".join(parts)
+
+
+def _censored(result: Verification) -> list[str]:
+    lost = result.cells.filter(result.cells["mm_q05"] >= 1.0)
+    return [
+        f"{row['dataset']}, Δ0 = {row['max_items_per_user']}, ε = {row['eps']:g}: nothing is "
+        f"released; an item needs a weight of about T = {row['threshold']:.3g}"
+        for row in lost.iter_rows(named=True)
+    ]
+
+
+def _entries(result: Verification, folder: Path, files: list[str]) -> dict[str, Any]:
+    return {
+        "claims": [_claim_entry(outcome) for outcome in result.outcomes],
+        "verdicts": [v.to_dict() for outcome in result.outcomes for v in outcome.verdicts],
+        "cells": result.cells.to_dicts(),
+        "seconds": result.seconds,
+        "sampler": result.sampler,
+        "status": result.status,
+        "out": str(folder),
+        "files": files,
+    }
+
+
+def _claim_entry(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "claim": outcome.claim.name,
+        "title": outcome.claim.title,
+        "kind": outcome.claim.kind,
+        "expected": outcome.claim.expected,
+        "success": outcome.success,
+        **{name: outcome.count(name) for name in _KINDS},
+        "slack": outcome.slack,
+    }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify")(verify)

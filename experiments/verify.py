@@ -1,0 +1,228 @@
+"""The main job: simulate every cell of a grid, hold every claim against it, judge, write down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.cells import Case, rows, run_case
+from experiments.claims import Cell, Claim, Settings
+from experiments.verdict import Verdict, claim_success, judge
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# The default grid. Small sets keep L low, so that [U3] says something at every s.
+EXPONENTS = (1.5, 2.0, 3.0)
+PAIRS = (10_000, 100_000)
+_MEAN_SIZE, _LARGEST_SIZE = 3.0, 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found about one claim.
+
+    Attributes:
+        claim: The claim.
+        verdicts: One per cell.
+        success: True, False, or None where nothing was decided (undecided or all vacuous).
+    """
+
+    claim: Claim
+    verdicts: Sequence[Verdict]
+    success: bool | None
+
+    def count(self, verdict: str) -> int:
+        """Number of cells with this verdict."""
+        return sum(v.verdict == verdict for v in self.verdicts)
+
+    @property
+    def slack(self) -> tuple[float, float] | None:
+        """Least and largest slack over cells that say something."""
+        found = [v.slack for v in self.verdicts if v.slack is not None and v.verdict != "vacuous"]
+        return (min(found), max(found)) if found else None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Outcomes of all claims, and the row of numbers of every cell of the grid."""
+
+    outcomes: Sequence[Outcome]
+    cells: pl.DataFrame
+    samples: Sequence[Any]
+    seconds: float
+    sampler: str
+
+    @property
+    def status(self) -> int:
+        """Exit status: 0 as claimed, 1 a claim fails, 3 something is undecided.
+
+        A claim whose bound is vacuous in every cell neither succeeds nor fails.
+        """
+        if any(outcome.success is False for outcome in self.outcomes):
+            return 1
+        return 3 if any(outcome.count("undecided") for outcome in self.outcomes) else 0
+
+    def verdict_frame(self) -> pl.DataFrame:
+        """One row per verdict; the settings of the cell as columns and as JSON text."""
+        import json
+
+        import polars as pl
+
+        table = []
+        for outcome in self.outcomes:
+            for verdict in outcome.verdicts:
+                entry = verdict.to_dict()
+                cell = entry.pop("cell")
+                for name in ("dataset", "eps", "max_items_per_user"):
+                    entry[name] = cell.get(name)
+                entry["eps"] = None if entry["eps"] is None else str(entry["eps"])
+                table.append({**entry, "cell": json.dumps(cell, ensure_ascii=False)})
+        return pl.DataFrame(table, infer_schema_length=None)
+
+
+def default_cases(seed: int = 0) -> list[Case]:
+    """The synthetic Zipfian data sets of the default grid, smallest first."""
+    from wgm_jax.synthetic import SetSizes, zipf_draws
+
+    sizes = SetSizes("geometric", mean=_MEAN_SIZE, cap=_LARGEST_SIZE)
+    return [
+        Case(
+            name=f"zipf s={s:g} N={pairs:.0e}".replace("e+0", "e"),
+            data=zipf_draws(s=s, num_pairs=pairs, set_sizes=sizes, seed=seed),
+            settings={"kind": "zipf_draws", "s": s, "N": pairs},
+        )
+        for s in EXPONENTS
+        for pairs in PAIRS
+    ]
+
+
+def verify(
+    cases: Sequence[Case],
+    claims: Sequence[Claim],
+    settings: Settings,
+    *,
+    max_items_per_user: Sequence[int | str] = (1, 10, "max"),
+    method: str = "split",
+    level: float = 0.01,
+    progress: Callable[[int, int, str], Any] | None = None,
+) -> Verification:
+    """Judge claims on data sets.
+
+    Args:
+        cases: Data sets.
+        claims: Claims to judge.
+        settings: eps, delta, beta, trials and seed.
+        max_items_per_user: Contribution bounds; "max" is the largest set of each data set.
+        method: Calibration method of the simulated mechanism.
+        level: Family-wise level over the cells of one claim, per kind of error.
+        progress: Called as progress(done, total, label) before each piece of work.
+
+    Returns:
+        A `Verification`.
+    """
+    import polars as pl
+
+    start = time.perf_counter()
+    observing = [claim for claim in claims if claim.observe is not None]
+    families = [claim for claim in claims if claim.family is not None]
+    grid = [(case, bound) for case in cases for bound in _distinct(case, max_items_per_user)]
+    # The grid is simulated even without a claim about it: its numbers and plots are asked for.
+    total = len(grid) + len(families)
+    tell = progress or (lambda done, total, label: None)
+    evidence: dict[str, list[Cell]] = {claim.name: [] for claim in claims}
+    table: list[dict[str, Any]] = []
+    samples: list[Any] = []
+    for done, (case, bound) in enumerate(grid):
+        tell(done, total, f"{case.name}, Δ0 = {bound}")
+        run = run_case(
+            case,
+            max_items_per_user=bound,
+            eps=settings.eps,
+            delta=settings.delta,
+            beta=settings.beta,
+            method=method,
+            num_trials=settings.num_trials,
+            seed=settings.seed,
+        )
+        for claim in observing:
+            evidence[claim.name].extend(_cells(claim.observe, run))
+        table.extend(rows(run))
+        samples.extend(run.trials.missing_mass.T)
+    for done, claim in enumerate(families, start=len(grid)):
+        tell(done, total, claim.title)
+        evidence[claim.name].extend(_cells(claim.family, settings))
+    tell(total, total, "")
+
+    outcomes = []
+    for claim in claims:
+        verdicts = judge(
+            claim.name,
+            evidence[claim.name],
+            level=level,
+            expected=claim.expected,
+            seed=settings.seed,
+        )
+        outcomes.append(Outcome(claim, verdicts, claim_success(verdicts, claim.expected)))
+    return Verification(
+        outcomes=outcomes,
+        cells=pl.DataFrame(table, infer_schema_length=None),
+        samples=samples,
+        seconds=time.perf_counter() - start,
+        sampler=table[0]["sampler"] if table else "none",
+    )
+
+
+def _distinct(case: Case, bounds: Sequence[int | str]) -> list[int | str]:
+    """The bounds without repeats on these data: "max" stands for a number equal to it."""
+    largest = case.contribution_bound("max")
+    asked = list(dict.fromkeys(bounds))
+    return [bound for bound in asked if "max" not in asked or bound != largest]
+
+
+def _cells(find: Callable[[Any], Iterable[Cell]] | None, about: Any) -> list[Cell]:
+    return [] if find is None else list(find(about))
+
+
+def write(result: Verification, folder: Path, *, settings: dict[str, Any]) -> list[str]:
+    """Write tables, plots and the manifest; returns the names of the files.
+
+    The manifest comes last: a folder with a manifest is complete.
+    """
+    from experiments.sweep.store import manifest, write_atomic, write_json
+
+    names = []
+    for name, frame in (("verdicts", result.verdict_frame()), ("cells", result.cells)):
+        write_atomic(folder / f"{name}.parquet", frame.write_parquet)
+        write_atomic(folder / f"{name}.csv", frame.write_csv)
+        names += [f"{name}.parquet", f"{name}.csv"]
+    names += _plots(result, folder)
+    write_json(
+        folder / "manifest.json",
+        manifest(
+            "verify",
+            settings=settings,
+            seeds=[settings["seed"]],
+            sampler=result.sampler,
+            seconds=round(result.seconds, 1),
+            files=names,
+        ),
+    )
+    return [*names, "manifest.json"]
+
+
+def _plots(result: Verification, folder: Path) -> list[str]:
+    from experiments.plots import missing_mass_curves, save
+
+    cells = result.cells
+    names = []
+    for x in ("num_pairs", "eps", "s", "max_items_per_user"):
+        frame = cells.filter(cells["max_items_is_max"]) if x in ("num_pairs", "s") else cells
+        if frame[x].null_count() or frame[x].n_unique() < 2:
+            continue
+        figure, plotted = missing_mass_curves(frame, x)
+        names += [path.name for path in save(figure, folder / f"missing-mass-{x}", plotted)]
+    return names
