@@ -220,7 +220,12 @@ def _plots(result: Verification, folder: Path) -> list[str]:
     cells = result.cells
     names = []
     for x in ("num_pairs", "eps", "s", "max_items_per_user"):
-        frame = cells.filter(cells["max_items_is_max"]) if x in ("num_pairs", "s") else cells
+        # What is neither on the axis nor a panel stays at one value: Δ0 at L, or N at its largest.
+        frame = (
+            cells.filter(cells["max_items_is_max"])
+            if x in ("num_pairs", "s")
+            else cells.filter(cells["N_asked"].fill_null(0) == cells["N_asked"].fill_null(0).max())
+        )
         if frame[x].null_count() or frame[x].n_unique() < 2:
             continue
         figure, plotted = missing_mass_curves(frame, x)

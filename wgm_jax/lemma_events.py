@@ -101,7 +101,7 @@ def _observe(key: jax.Array, numbers: Any, state: WgmState, items: tuple[Any, An
             jnp.sum(lost, dtype=jnp.int32),
             jnp.max(lost),
             jnp.any(folded + kept < enough),
-            jax.vmap(heaviest)(state.sigma, state.threshold),
+            jax.vmap(heaviest)(jnp.asarray(state.sigma), jnp.asarray(state.threshold)),
         )
 
     return jax.lax.map(trial, numbers, batch_size=_BATCH)

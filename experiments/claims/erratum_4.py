@@ -16,11 +16,11 @@ _LARGE = np.array([1e2, 1e3, 1e4, 1e5])
 
 
 def _printed(settings: Settings) -> Iterator[Cell]:
-    for name, grid, side in (("1e-12..1e-9", _SMALL, "upper"), ("1e2..1e5", _LARGE, "upper")):
+    for name, grid in (("1e-12..1e-9", _SMALL), ("1e2..1e5", _LARGE)):
         sigma = calibrate(eps=grid, delta=settings.delta, max_items_per_user=1).sigma
         slope = float(log_log_slope(grid, sigma))
         note = "slope of ln sigma in ln eps; Theta(1/eps) needs -1, judged at -0.9"
-        evidence = ExactEvidence(slope, -0.9, side, unit_range=False, note=note)
+        evidence = ExactEvidence(slope, -0.9, "upper", unit_range=False, note=note)
         yield {"eps": name, "delta": settings.delta}, evidence
 
 

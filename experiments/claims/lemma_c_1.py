@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from experiments.claims._claim import Cell, Claim, Settings
+from experiments.statistics.evidence import Side
 from experiments.verdict import ExactEvidence
 from theory import calibrate
 from theory.asymptotics import sandwich
@@ -26,7 +27,8 @@ def _family(settings: Settings) -> Iterator[Cell]:
                 ):
                     # sigma and T are rounded up by less than 1e-9, so the lower form is strict.
                     slip = 1e-9 * value
-                    for side, bound_value in (("upper", high), ("lower", low)):
+                    sides: tuple[tuple[Side, float], ...] = (("upper", high), ("lower", low))
+                    for side, bound_value in sides:
                         evidence = ExactEvidence(
                             value - slip if side == "upper" else value,
                             bound_value,

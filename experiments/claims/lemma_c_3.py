@@ -29,7 +29,7 @@ CLAIMS = (
         name="lemma-c.3",
         title="Lemma C.3 frequent items stay frequent",
         kind="upper, quantile",
-        statement="With probability 1 - beta, N(x) >= tau_2 implies at least p* N(x)/2 kept copies.",
+        statement="With probability 1 - beta, N(x) >= tau_2 implies p* N(x)/2 kept copies.",
         explicit="tau_2 = (8/p*) ln(M/beta); observed: 1 if some such item kept fewer.",
         observe=_observe,
     ),

@@ -21,6 +21,7 @@ from experiments.cli._options import (
 )
 from experiments.cli._output import (
     hint,
+    name_text,
     out,
     print_json,
     progress,
@@ -136,25 +137,20 @@ def verify(
 
 
 def _print(result: Verification) -> None:
-    made = table("claim", "kind", "cells", "proved", "conf.", "refuted", "open", "vac.", "slack")
+    some_open = any(outcome.count("undecided") for outcome in result.outcomes)
+    headers = ["claim", "cells", "proved", "conf.", "refuted", *["open"] * some_open, "vac."]
+    made = table(*headers, "slack")
+    made.padding = (0, 1, 0, 0)
+    made.columns[0].no_wrap, made.columns[0].overflow = True, "ellipsis"
     for outcome in result.outcomes:
-        counts = {name: outcome.count(name) for name in _KINDS}
-        expected = outcome.claim.expected == "refuted"
-        refuted = f"{counts['refuted']}" + (" ✓exp." if expected and counts["refuted"] else "")
+        counts = {name: outcome.count(name) or "–" for name in _KINDS}
+        refuted = str(counts["refuted"])
+        if outcome.claim.expected == "refuted" and refuted != "–":
+            refuted += " ✓exp."
+        row = [len(outcome.verdicts), counts["proved"], counts["confirmed"], refuted]
+        row += [counts["undecided"]] * some_open + [counts["vacuous"], _range(outcome.slack)]
         style = {True: "", False: "bold red", None: "dim"}[outcome.success]
-        made.add_row(
-            outcome.claim.title,
-            outcome.claim.kind,
-            str(len(outcome.verdicts)),
-            str(counts["proved"] or "–"),
-            str(counts["confirmed"] or "–"),
-            refuted if counts["refuted"] else "–",
-            str(counts["undecided"] or "–"),
-            str(counts["vacuous"] or "–"),
-            _range(outcome.slack),
-            style=style,
-        )
-    made.columns[0].no_wrap = False
+        made.add_row(name_text(outcome.claim.title, 35), *map(str, row), style=style)
     out().print(made)
 
 
@@ -164,7 +160,7 @@ _KINDS = ("proved", "confirmed", "refuted", "undecided", "vacuous")
 def _range(slack: tuple[float, float] | None) -> str:
     if slack is None:
         return "–"
-    low, high = (f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in slack)
+    low, high = (f"{v:.2g}" if v < 100 else f"{v:.0f}" if v < 1e4 else ">9999" for v in slack)
     return f"{low}×" if low == high else f"{low}–{high}×"
 
 

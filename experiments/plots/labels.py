@@ -71,12 +71,13 @@ def spread(wanted: Reals, gap: float, low: float, high: float) -> np.ndarray:
 def label_right(axes: Axes, labels: Sequence[Label], size: float = 6.5) -> None:
     """Write labels right of a panel, level with their curves' ends, with a thin leader each.
 
-    The panel must have its final limits; the layout makes room for the labels.
+    The panel must have its final limits, and its figure must have been laid out once
+    (`draw_without_rendering`, slow, hence once per figure): only then is the height known. The
+    next layout makes room for the labels.
     """
     if not labels:
         return
     figure = axes.figure.figure
-    figure.draw_without_rendering()  # the height is known only after the layout
     height = axes.get_window_extent().height * 72 / figure.dpi
     points = [(axes.get_xlim()[1], label.y) for label in labels]
     inverse = axes.transAxes.inverted()

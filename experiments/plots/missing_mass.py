@@ -122,6 +122,7 @@ def missing_mass_curves(
     if title:
         figure.suptitle(look.literal(title, width=90), fontsize=8)
     look.key_above(figure, _key(data), columns=2 if columns == 1 else None)
+    figure.draw_without_rendering()
     for place, found in zip(axes, labels, strict=False):
         label_right(place, found)
     if x == "num_pairs":

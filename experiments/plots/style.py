@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -37,7 +38,7 @@ _RC: dict[str, Any] = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.cycler(color=[BLUE, VERMILLION, GREEN, PURPLE]),
+    "axes.prop_cycle": cycler(color=[BLUE, VERMILLION, GREEN, PURPLE]),
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "xtick.major.width": 0.6,
@@ -75,8 +76,8 @@ def style() -> Iterator[None]:
     with matplotlib.rc_context():
         # Only the defaults of what we draw with; the backend must not be touched.
         backend = matplotlib.rcParams["backend"]
-        matplotlib.rcParams.update({**matplotlib.rcParamsDefault, "backend": backend})
-        matplotlib.rcParams.update(_RC)
+        settings: Any = {**matplotlib.rcParamsDefault, "backend": backend, **_RC}
+        matplotlib.rcParams.update(settings)
         yield
 
 

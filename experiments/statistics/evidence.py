@@ -40,7 +40,9 @@ def _slack(bound: float, observed: float | None, side: Side) -> float | None:
     if observed is None:
         return None
     numerator, denominator = (bound, observed) if side == "upper" else (observed, bound)
-    ratio = numerator / denominator if denominator > 0 else math.nan
+    if numerator < 0 or denominator <= 0:  # slopes and logarithms have no ratio
+        return None
+    ratio = numerator / denominator
     return ratio if math.isfinite(ratio) else None
 
 
