@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.statistics.binomial import clopper_pearson_lower, clopper_pearson_upper
+from experiments.statistics.evidence import QuantileEvidence
 from experiments.statistics.means import mean_interval
 from experiments.statistics.slopes import empirical_quantile
 from theory import (
@@ -228,6 +230,39 @@ def rows(run: Run) -> list[dict[str, Any]]:
                 "compile_seconds": trials.compile_seconds,
             }
         )
+    return made
+
+
+def exceedances(run: Run, betas: Sequence[float]) -> list[dict[str, Any]]:
+    """How often each upper bound was exceeded, for every failure probability it may have.
+
+    One row per bound, beta and eps: value, vacuous, fraction (of trials above), and its exact 95 %
+    interval low..high.
+    """
+    made = []
+    for beta in betas:
+        for bound in (
+            instance_bound(run.profile, run.calibration, beta, tau="u1_star"),
+            instance_bound(run.profile, run.calibration, beta),
+            zipf_bound(run.profile, run.calibration, beta),
+        ):
+            for index, cell in enumerate(run.cells):
+                value = float(bound.at(index).value)
+                mass = np.ascontiguousarray(run.trials.missing_mass[:, index])
+                seen = QuantileEvidence(mass, value, beta)
+                count, trials = seen.exceedances, seen.trials
+                made.append(
+                    {
+                        **cell,
+                        "bound": bound.tag,
+                        "beta": beta,
+                        "value": value,
+                        "vacuous": seen.vacuous,
+                        "fraction": count / trials,
+                        "low": float(clopper_pearson_lower(count, trials, alpha=0.025)),
+                        "high": float(clopper_pearson_upper(count, trials, alpha=0.025)),
+                    }
+                )
     return made
 
 

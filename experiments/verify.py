@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.cells import Case, rows, run_case
+from experiments.cells import Case, exceedances, rows, run_case
 from experiments.claims import Cell, Claim, Settings
 from experiments.verdict import Verdict, claim_success, judge
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # The default grid. Small sets keep L low, so that [U3] says something at every s.
 EXPONENTS = (1.5, 2.0, 3.0)
 PAIRS = (10_000, 100_000)
+BETAS = (0.01, 0.05, 0.2, 0.5)
 _MEAN_SIZE, _LARGEST_SIZE = 3.0, 30
 
 
@@ -48,11 +49,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verification:
-    """Outcomes of all claims, and the row of numbers of every cell of the grid."""
+    """Outcomes of all claims, the row of numbers of every cell, exceedances of every bound."""
 
     outcomes: Sequence[Outcome]
     cells: pl.DataFrame
-    samples: Sequence[Any]
+    exceedances: pl.DataFrame
     seconds: float
     sampler: str
 
@@ -135,7 +136,7 @@ def verify(
     tell = progress or (lambda done, total, label: None)
     evidence: dict[str, list[Cell]] = {claim.name: [] for claim in claims}
     table: list[dict[str, Any]] = []
-    samples: list[Any] = []
+    exceeded: list[dict[str, Any]] = []
     for done, (case, bound) in enumerate(grid):
         tell(done, total, f"{case.name}, Δ0 = {bound}")
         run = run_case(
@@ -151,7 +152,7 @@ def verify(
         for claim in observing:
             evidence[claim.name].extend(_cells(claim.observe, run))
         table.extend(rows(run))
-        samples.extend(run.trials.missing_mass.T)
+        exceeded.extend(exceedances(run, BETAS))
     for done, claim in enumerate(families, start=len(grid)):
         tell(done, total, claim.title)
         evidence[claim.name].extend(_cells(claim.family, settings))
@@ -170,7 +171,7 @@ def verify(
     return Verification(
         outcomes=outcomes,
         cells=pl.DataFrame(table, infer_schema_length=None),
-        samples=samples,
+        exceedances=pl.DataFrame(exceeded, infer_schema_length=None),
         seconds=time.perf_counter() - start,
         sampler=table[0]["sampler"] if table else "none",
     )
@@ -195,7 +196,12 @@ def write(result: Verification, folder: Path, *, settings: dict[str, Any]) -> li
     from experiments.sweep.store import manifest, write_atomic, write_json
 
     names = []
-    for name, frame in (("verdicts", result.verdict_frame()), ("cells", result.cells)):
+    frames = {
+        "verdicts": result.verdict_frame(),
+        "cells": result.cells,
+        "exceedances": result.exceedances,
+    }
+    for name, frame in frames.items():
         write_atomic(folder / f"{name}.parquet", frame.write_parquet)
         write_atomic(folder / f"{name}.csv", frame.write_csv)
         names += [f"{name}.parquet", f"{name}.csv"]
@@ -215,10 +221,11 @@ def write(result: Verification, folder: Path, *, settings: dict[str, Any]) -> li
 
 
 def _plots(result: Verification, folder: Path) -> list[str]:
-    from experiments.plots import missing_mass_curves, save
+    from experiments.plots import exceedance, missing_mass_curves, save, slack, verify_overview
 
     cells = result.cells
-    names = []
+    names: list[str] = []
+    drawn: dict[str, tuple[Any, pl.DataFrame]] = {}
     for x in ("num_pairs", "eps", "s", "max_items_per_user"):
         # What is neither on the axis nor a panel stays at one value: Δ0 at L, or N at its largest.
         frame = (
@@ -228,6 +235,17 @@ def _plots(result: Verification, folder: Path) -> list[str]:
         )
         if frame[x].null_count() or frame[x].n_unique() < 2:
             continue
-        figure, plotted = missing_mass_curves(frame, x)
-        names += [path.name for path in save(figure, folder / f"missing-mass-{x}", plotted)]
+        drawn[f"missing-mass-{x}"] = missing_mass_curves(frame, x)
+    drawn["slack"] = slack(cells)
+    drawn["overview"] = verify_overview(result.verdict_frame())
+    # The cell with most data and noise says most; the others are in exceedances.parquet.
+    shown = result.exceedances.filter(~result.exceedances["vacuous"])
+    if shown.height:
+        last = shown.row(-1, named=True)
+        keys = ("dataset", "max_items_per_user", "eps")
+        one = shown.filter(*(shown[key] == last[key] for key in keys))
+        title = f"{last['dataset']}, Δ0 = {last['max_items_per_user']}, ε = {last['eps']:g}"
+        drawn["exceedance"] = exceedance(one, title=title)
+    for name, (figure, plotted) in drawn.items():
+        names += [path.name for path in save(figure, folder / name, plotted)]
     return names

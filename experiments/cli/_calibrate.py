@@ -137,14 +137,22 @@ def _title(told: dict[str, Any]) -> str:
 
 
 def _draw_regime_map(folder: Path, records: list[Calibration]) -> list[str]:
-    from experiments.cli._figures import regime_map
-    from experiments.plots.files import save
+    import numpy as np
+
+    from experiments.plots import regime_map, save
     from experiments.sweep.store import writable_folder
+    from theory import calibrate
+    from theory import regime_map as map_values
 
     writable_folder(folder, "regime_map")
+    # From hardly private to far beyond any use.
+    eps, delta = np.logspace(-4, 3, 71), np.logspace(-20, -2, 55)
+    method = records[0].method
+    values = map_values(eps=eps, delta=delta, method=method)
     files: list[Path] = []
     for count in sorted({record.max_items_per_user for record in records}):
-        figure, data = regime_map(count, records[0].method)
+        noise = calibrate(eps=eps[:, None], delta=delta, max_items_per_user=count, method=method)
+        figure, data = regime_map(eps, delta, values, noise.threshold)
         files += save(figure, folder / f"regime_map_{count}", data)
     return [str(file) for file in files]
 

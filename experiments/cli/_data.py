@@ -167,16 +167,19 @@ def _write_profile(
     folder: Path, options: DataOptions, data: UserItems, told: dict[str, Any]
 ) -> list[str]:
     """Plots, their numbers, and what was printed."""
-    from experiments.cli._figures import rank_frequency, set_sizes
-    from experiments.plots.files import save
+    from experiments.plots import rank_frequency, save, set_size_ecdf
     from experiments.sweep.store import manifest, writable_folder, write_json
     from theory import Profile
 
     writable_folder(folder)
     sizes = Profile.from_user_items(data, max_items_per_user=data.max_set_size)
     figures = {
-        "rank_frequency": rank_frequency(sizes, told["zipf_certificates"], told["dataset"]),
-        "set_sizes": set_sizes(data, told["dataset"]),
+        "rank_frequency": rank_frequency(
+            sizes,
+            [(entry["s"], entry["log_constant"]) for entry in told["zipf_certificates"]][:4],
+            title=told["dataset"],
+        ),
+        "set_sizes": set_size_ecdf(data.set_sizes, title=told["dataset"]),
     }
     files = [
         file

@@ -4,7 +4,23 @@ Figures are matplotlib objects outside pyplot's state; `save` writes them as vec
 their numbers beside them.
 """
 
+from experiments.plots.exceedance import exceedance
 from experiments.plots.files import save
 from experiments.plots.missing_mass import missing_mass_curves
+from experiments.plots.overview import verify_overview
+from experiments.plots.rank_frequency import rank_frequency
+from experiments.plots.regime import regime_map
+from experiments.plots.set_sizes import set_size_ecdf
+from experiments.plots.slack import slack, slack_table
 
-__all__ = ["missing_mass_curves", "save"]
+__all__ = [
+    "exceedance",
+    "missing_mass_curves",
+    "rank_frequency",
+    "regime_map",
+    "save",
+    "set_size_ecdf",
+    "slack",
+    "slack_table",
+    "verify_overview",
+]

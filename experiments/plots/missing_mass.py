@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
+from matplotlib.transforms import Transform
 
 from experiments.plots import style as look
 from experiments.plots.labels import Label, label_right
@@ -119,9 +120,7 @@ def missing_mass_curves(
             place.tick_params(labelbottom=True)
     figure.supxlabel(X_LABELS[x], fontsize=7.5)
     figure.supylabel("missing mass", fontsize=7.5)
-    if title:
-        figure.suptitle(look.literal(title, width=90), fontsize=8)
-    look.key_above(figure, _key(data), columns=2 if columns == 1 else None)
+    look.key_above(figure, _key(data), 2 if columns == 1 else None, title)
     figure.draw_without_rendering()
     for place, found in zip(axes, labels, strict=False):
         label_right(place, found)
@@ -207,6 +206,9 @@ def _horizontal(axes: Axes, x: Floats, logarithmic: bool) -> None:
     if logarithmic:
         room = max((high / low) ** 0.05, 1.05) if high > low else 1.5
         look.log_axis(axes, "x", low / room, high * room, most=4)
+        if high == low:
+            axes.set_xticks([low])
+            axes.set_xticks([], minor=True)
         return
     room = 0.05 * (high - low) or 0.1
     axes.set_xlim(low - room, high + room)
@@ -275,7 +277,7 @@ def _cut(
     """The curve with its crossings of 1 added (log-log interpolation of the raw bound)."""
     points = [(x[0], shown[0], bool(vacuous[0]))]
     for i in range(1, len(x)):
-        if vacuous[i] != vacuous[i - 1] and min(y[i], y[i - 1]) > 0 and max(y[i], y[i - 1]) > 1:
+        if vacuous[i] != vacuous[i - 1] and min(y[i], y[i - 1]) > 0 and max(y[i], y[i - 1]) >= 1:
             part = math.log(y[i - 1]) / (math.log(y[i - 1]) - math.log(y[i]))
             if math.isfinite(part):
                 across = (x[i - 1], x[i])
@@ -330,7 +332,14 @@ def _slope_triangle(
         to_axes = axes[i].transAxes.inverted()
         points = data.filter((pl.col("panel") == i) & (pl.col("y") < 1) & (pl.col("y") > 0))
         seen = [points.filter(pl.col("series") == name) for name in points["series"].unique()]
-        curves = np.concatenate([_dense(axes[i], rows, to_axes) for rows in seen])
+        curves = [_dense(axes[i], rows["x"], rows["y"], to_axes) for rows in seen]
+        band = data.filter((pl.col("panel") == i) & (pl.col("series") == "median"))
+        floor = scale.zero or scale.low
+        low, high = (np.log(np.maximum(band[name].to_numpy(), floor)) for name in ("low", "high"))
+        for part in np.linspace(0, 1, 6):
+            level = pl.Series(np.exp(low + part * (high - low)))
+            curves.append(_dense(axes[i], band["x"], level, to_axes))
+        curves = np.concatenate(curves)
         slope = -(s - 1) / s * _aspect(axes[i])
         run = 0.26
         rise = max(slope * run, -0.4)
@@ -360,12 +369,9 @@ def _aspect(axes: Axes) -> float:
     return math.log(x1 / x0) / math.log(y1 / y0)
 
 
-def _dense(axes: Axes, rows: pl.DataFrame, to_axes: object) -> np.ndarray:
+def _dense(axes: Axes, x: pl.Series, y: pl.Series, to_axes: Transform) -> np.ndarray:
     """Points along one curve, in axes fractions."""
-    order = rows.sort("x")
-    x, y = np.log(order["x"].to_numpy()), np.log(order["y"].to_numpy())
-    grid = np.linspace(x[0], x[-1], 60)
-    display = axes.transData.transform(
-        np.column_stack([np.exp(grid), np.exp(np.interp(grid, x, y))])
-    )
-    return to_axes.transform(display)  # type: ignore[attr-defined]
+    log_x, log_y = np.log(x.to_numpy()), np.log(y.to_numpy())
+    grid = np.linspace(log_x[0], log_x[-1], 60)
+    points = np.column_stack([np.exp(grid), np.exp(np.interp(grid, log_x, log_y))])
+    return to_axes.transform(axes.transData.transform(points))

@@ -142,12 +142,13 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round numbers in [low, high] for a log axis: powers of ten, or 1-2-5 steps if it is short.
 
     Example:
-        >>> log_ticks(0.15, 1.2), log_ticks(1e-6, 10, most=4)
+        >>> log_ticks(0.15, 1.2), log_ticks(1e-6, 10.0, most=4)
         ([0.2, 0.5, 1.0], [1e-06, 0.001, 1.0])
     """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     decades = last - first + 1
-    if decades >= 3:
+    # 20,000 between powers of ten reads badly; 0.2 and 0.5 read well.
+    if decades >= (2 if high >= 1e4 else 3):
         step = math.ceil(decades / most)
         # Multiples of the step, so that 1 is among them.
         start = math.ceil(first / step) * step
@@ -179,7 +180,7 @@ def log_axis(
     lowest = low if zero is None else zero * 1.5
     ticks = log_ticks(lowest, high, most)
     axis.set_major_locator(FixedLocator(ticks if zero is None else [zero, *ticks]))
-    powers = max(ticks) >= 1e5 or min(ticks) < 1e-3
+    powers = len(ticks) > 1 and (max(ticks) >= 1e4 or min(ticks) < 1e-3)
 
     def show(value: float, _position: int | None) -> str:
         if zero is not None and math.isclose(value, zero):
@@ -218,15 +219,18 @@ def subplots(
     return figure, list(grid.flat)
 
 
-def key_above(figure: Figure, handles: Sequence[Any], columns: int | None = None) -> None:
-    """The key in a line of its own above the panels, where it covers nothing."""
-    labels = [handle.get_label() for handle in handles]
+def key_above(
+    figure: Figure, handles: Sequence[Any], columns: int | None = None, title: str | None = None
+) -> None:
+    """The key, and the figure's title, above the panels, where they cover nothing."""
     figure.legend(
         handles,
-        labels,
+        [handle.get_label() for handle in handles],
         loc="outside upper center",
         ncols=columns or len(handles),
         borderaxespad=0.2,
+        title=None if title is None else literal(title, width=60),
+        title_fontsize=8,
     )
 
 
