@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.cells import Case, exceedances, rows, run_case
 from experiments.claims import Cell, Claim, Settings
+from experiments.statistics.evidence import Looks
 from experiments.verdict import Verdict, claim_success, judge
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def verify(
     max_items_per_user: Sequence[int | str] = (1, 10, "max"),
     method: str = "split",
     level: float = 0.01,
+    looks: Looks = "one",
     progress: Callable[[int, int, str], Any] | None = None,
 ) -> Verification:
     """Judge claims on data sets.
@@ -120,6 +122,8 @@ def verify(
         max_items_per_user: Contribution bounds; "max" is the largest set of each data set.
         method: Calibration method of the simulated mechanism.
         level: Family-wise level over the cells of one claim, per kind of error.
+        looks: "one" if this is the only look at these trials ([V1]), "many" if trials may be added
+            ([V2]). Claims on data of their own are always judged at one look.
         progress: Called as progress(done, total, label) before each piece of work.
 
     Returns:
@@ -165,6 +169,7 @@ def verify(
             evidence[claim.name],
             level=level,
             expected=claim.expected,
+            looks="one" if claim.observe is None else looks,
             seed=settings.seed,
         )
         outcomes.append(Outcome(claim, verdicts, claim_success(verdicts, claim.expected)))
@@ -175,6 +180,50 @@ def verify(
         seconds=time.perf_counter() - start,
         sampler=table[0]["sampler"] if table else "none",
     )
+
+
+def verify_until_decided(
+    cases: Sequence[Case],
+    claims: Sequence[Claim],
+    settings: Settings,
+    *,
+    max_trials: int,
+    **options: Any,
+) -> Verification:
+    """Judge claims; double the trials of those on the grid that are undecided, up to a cap.
+
+    Trial i is the same at every look, so each look extends the one before and the tests of [V2]
+    hold at all of them. The table of cells is that of the first look.
+
+    Args:
+        cases: Data sets.
+        claims: Claims to judge.
+        settings: With the number of trials of the first look.
+        max_trials: Cap on the trials of a cell; not above the first look: one look, [V1].
+        **options: As for `verify`.
+
+    Returns:
+        A `Verification`.
+    """
+    options["looks"] = "many" if max_trials > settings.num_trials else "one"
+    result = verify(cases, claims, settings, **options)
+    while settings.num_trials < max_trials:
+        undecided = [
+            outcome.claim
+            for outcome in result.outcomes
+            if outcome.claim.observe is not None and outcome.count("undecided")
+        ]
+        if not undecided:
+            break
+        settings = replace(settings, num_trials=min(2 * settings.num_trials, max_trials))
+        again = verify(cases, undecided, settings, **options)
+        newer = {outcome.claim.name: outcome for outcome in again.outcomes}
+        result = replace(
+            result,
+            outcomes=[newer.get(o.claim.name, o) for o in result.outcomes],
+            seconds=result.seconds + again.seconds,
+        )
+    return result
 
 
 def _distinct(case: Case, bounds: Sequence[int | str]) -> list[int | str]:

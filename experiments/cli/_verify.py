@@ -55,6 +55,10 @@ def verify(
     ] = None,
     method: Method = "split",
     trials: NumTrials = 1000,
+    max_trials: Annotated[
+        float,
+        typer.Option(metavar="R", help="Add trials to undecided claims, up to this many a cell."),
+    ] = 0,
     seed: Seed = 0,
     level: Annotated[
         float, typer.Option(metavar="A", help="Family-wise level of each kind of error.")
@@ -73,7 +77,7 @@ def verify(
 
     from experiments.claims import Settings, select
     from experiments.sweep.store import new_results_folder, writable_folder
-    from experiments.verify import Case, default_cases, verify, write
+    from experiments.verify import Case, default_cases, verify_until_decided, write
     from theory import calibrate
     from theory._check import check_beta, check_count
 
@@ -84,6 +88,7 @@ def verify(
     check_beta(beta)
     check_beta(level, "level")
     num_trials = check_count("num_trials", trials, maximum=10**9)
+    cap = check_count("max_trials", max_trials, minimum=0, maximum=10**9)
     seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
     chosen = select(claim or [])
     settings = Settings(tuple(levels), delta, beta, num_trials, seed)
@@ -96,10 +101,11 @@ def verify(
     warn_about_delta(delta, max(case.data.num_users for case in cases))
 
     with progress("verifying", quiet=output.quiet) as update:
-        result = verify(
+        result = verify_until_decided(
             cases,
             chosen,
             settings,
+            max_trials=cap,
             max_items_per_user=asked,
             method=method,
             level=level,
@@ -112,6 +118,7 @@ def verify(
         "max_items_per_user": asked,
         "method": method,
         "trials": num_trials,
+        "max_trials": cap,
         "seed": seed,
         "level": level,
         "claims": [entry.name for entry in chosen],
@@ -176,7 +183,7 @@ def _summary(result: Verification) -> str:
     if failed:
         parts.append(f"Not as expected: {', '.join(failed)}.")
     if open_:
-        parts.append(f"Undecided, give more --trials: {', '.join(open_)}.")
+        parts.append(f"Undecided, raise --max-trials: {', '.join(open_)}.")
     return " ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -121,8 +122,8 @@ def label_top(axes: Axes, texts: Sequence[str], xs: Reals, size: float = 6.5) ->
     points = [(x, axes.get_ylim()[1]) for x in np.asarray(xs, np.float64)]
     inverse = axes.transAxes.inverted()
     wanted = np.clip(inverse.transform(axes.transData.transform(points))[:, 0], 0, 1)
-    # Mathtext marks are not printed; 0.62 em is the width of a digit.
-    longest = max(len(text.replace("$", "")) for text in texts)
+    # A mathtext command prints one character, its marks none; 0.62 em is the width of a digit.
+    longest = max(len(re.sub(r"\\[A-Za-z]+", "x", re.sub(r"[$_^{}]", "", t))) for t in texts)
     places = spread(wanted, (0.62 * longest + 0.6) * size / width, 0.0, 1.0)
     transform = blended_transform_factory(axes.transAxes, axes.transAxes)
     for text, at, place in zip(texts, wanted, places, strict=True):

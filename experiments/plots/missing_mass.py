@@ -273,7 +273,7 @@ def _draw_bound(axes: Axes, series: Series, rows: pl.DataFrame, scale: _Scale) -
 
 def _cut(
     x: Floats, y: Floats, shown: Floats, vacuous: np.ndarray, *, log_x: bool
-) -> tuple[Floats, Floats, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The curve with its crossings of 1 added (log-log interpolation of the raw bound)."""
     points = [(x[0], shown[0], bool(vacuous[0]))]
     for i in range(1, len(x)):

@@ -24,9 +24,9 @@ _MOST_POINTS = 2000  # more cannot be told apart, and make files large
 @look.styled
 def rank_frequency(
     frequencies: Profile | Reals,
-    certificates: Sequence[tuple[float, float]] = (),
+    certificates: Sequence[tuple[float | int, float | int]] = (),
     *,
-    tau: float | None = None,
+    tau: float | int | None = None,
     title: str | None = None,
 ) -> tuple[Figure, pl.DataFrame]:
     """Rank-frequency plot with its certificates, which touch the data from above.
@@ -79,7 +79,9 @@ def rank_frequency(
 
 
 def _table(
-    profile: Profile, certificates: Sequence[tuple[float, float]], tau: float | None
+    profile: Profile,
+    certificates: Sequence[tuple[float | int, float | int]],
+    tau: float | int | None,
 ) -> pl.DataFrame:
     keep = np.arange(profile.ranks.size)
     if keep.size > _MOST_POINTS:
@@ -98,7 +100,9 @@ def _table(
     return pl.DataFrame(columns)
 
 
-def _shade_tail(axes: Axes, x: np.ndarray, y: np.ndarray, profile: Profile, tau: float) -> None:
+def _shade_tail(
+    axes: Axes, x: np.ndarray, y: np.ndarray, profile: Profile, tau: float | int
+) -> None:
     low = axes.get_ylim()[0]
     share = float(profile.tail(tau))
     axes.axhline(tau, color=look.GREY, linewidth=0.6, linestyle=(0, (4, 2)), zorder=1)
@@ -117,7 +121,7 @@ def _shade_tail(axes: Axes, x: np.ndarray, y: np.ndarray, profile: Profile, tau:
     )
 
 
-def _constant(log_constant: float) -> str:
+def _constant(log_constant: float | int) -> str:
     if log_constant < 300:
         return f"$C$ = {look.number(math.exp(log_constant), 2 if log_constant < 4.6 else 3)}"
     return rf"$\ln C$ = {log_constant:.0f}"

@@ -124,7 +124,7 @@ def slack(frame: pl.DataFrame, *, title: str | None = None) -> tuple[Figure, pl.
     axes.set_ylim(len(names) - 0.5, -0.5)
     for i in range(1, len(names)):
         axes.axhline(i - 0.5, color=look.BAND, linewidth=0.4, zorder=0)
-    axes.set_xlabel("slack (bound ÷ observed, or its inverse from below)")
+    axes.set_xlabel("slack: bound ÷ observed, 1 is tight")
     handles = [
         Line2D([], [], linestyle="", marker=styles[name][1], color=styles[name][0],
                label=look.literal(name, width=24))

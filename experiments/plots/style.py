@@ -120,7 +120,7 @@ def literal(text: object, width: int = 40) -> str:
     return "".join(shown).replace("$", r"\$")
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float | int, digits: int = 3) -> str:
     r"""A number in mathtext, powers of ten as such.
 
     Example:
@@ -143,7 +143,7 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
     Example:
         >>> log_ticks(0.15, 1.2), log_ticks(1e-6, 10.0, most=4)
-        ([0.2, 0.5, 1.0], [1e-06, 0.001, 1.0])
+        ([0.2, 0.5, 1.0], [1e-06, 0.0001, 0.01, 1.0])
     """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     decades = last - first + 1
