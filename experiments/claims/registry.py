@@ -67,6 +67,10 @@ def select(names: Iterable[str]) -> tuple[Claim, ...]:
         if not fitting:
             invalid("claim", name, f"must be one of {', '.join(c.name for c in known)}")
         chosen.extend(c for c in fitting if c not in chosen)
+    names_chosen = [claim.name for claim in chosen or known]
+    for name in names_chosen:
+        if names_chosen.count(name) > 1:
+            invalid("claim", name, "must be the name of one claim only")
     return tuple(chosen) if chosen else known
 
 

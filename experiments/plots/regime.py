@@ -12,7 +12,7 @@ from experiments.plots import style as look
 from theory._check import Reals, check_delta, check_positive, invalid
 
 _MAP = "cividis"  # perceptually uniform, the same for colour-blind readers
-_LEVELS = (1, 1.1, 1.2, 1.3, 1.5, 2, 3, 5)
+_LEVELS = (1.0, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0)
 
 
 @look.styled
@@ -71,7 +71,7 @@ def _levels(array: np.ndarray, *, fine: bool) -> list[float]:
     low, high = float(array.min()), float(array.max())
     ticks = look.log_ticks(low, high, most=8) if high > low * 1.001 else [low]
     if fine:
-        ticks = sorted({t for t in (*ticks, *_LEVELS) if low < t < high})
+        ticks = sorted({float(t) for t in (*ticks, *_LEVELS) if low < t < high})
         if high / low < 100:
             return ticks or [low]
         return [t for t in ticks if t >= 0.01 and t not in (1.1, 1.2, 1.3)] or ticks

@@ -157,3 +157,10 @@ def test_a_claim_needs_exactly_one_source_of_evidence(both):
     ways = {"observe": cells, "family": cells} if both else {}
     with pytest.raises(ValueError, match="exactly one"):
         Claim(name="x", title="x", kind="x", statement="x", explicit="x", **ways)
+
+
+def test_two_claims_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from experiments.claims import select\nCLAIM = select(['lemma-a.1'])[0]\n")
+    with pytest.raises(InvalidInput, match="claim = lemma-a.1: must be the name of one claim"):
+        select(["lemma-a.1", str(path), str(path)])

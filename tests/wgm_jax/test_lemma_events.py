@@ -43,7 +43,7 @@ def inside(data, made, *, seed=0):
     return np.stack(weights), np.stack(released)
 
 
-@pytest.mark.parametrize("bound", [1, 3, 100])
+@pytest.mark.parametrize("bound", [1, 3])
 def test_a_slow_look_at_the_same_trials_sees_the_same(bound):
     made = calibration(bound)
     events = lemma_events(DATA, made, beta=0.05, num_trials=TRIALS, seed=3)
