@@ -21,7 +21,10 @@ def _observe(run: Run) -> Iterator[Cell]:
     # no item that frequent the statement is empty, which a bound of 1 marks as vacuous.
     bound = 0.5 if run.profile.top_count >= level else 1.0
     samples = run.events.few_copies.astype("float64")
-    yield run.cell, QuantileEvidence(samples, bound, run.beta, tag="[C.3]", note=f"N(x) >= {level}")
+    yield (
+        run.cell,
+        QuantileEvidence(samples, bound, run.beta, tag="[C.3]", note=f"N(x) >= {level:.4g}"),
+    )
 
 
 CLAIMS = (

@@ -177,9 +177,11 @@ def _summary(result: Verification) -> str:
     failed = [o.claim.name for o in result.outcomes if o.success is False]
     open_ = [o.claim.name for o in result.outcomes if o.count("undecided")]
     silent = [o for o in result.outcomes if o.success is None and not o.count("undecided")]
-    parts = [f"{good} of {total} claims as expected."]
+    telling = total - len(silent)
+    share = f"All {telling}" if good == telling else f"{good} of {telling}"
+    parts = [f"{share} claims that say something here: as expected."]
     if silent:
-        parts.append(f"{len(silent)} say nothing here (all cells vacuous, or none).")
+        parts.append(f"{len(silent)} more: nothing to say (every cell vacuous, or none).")
     if failed:
         parts.append(f"Not as expected: {', '.join(failed)}.")
     if open_:
