@@ -179,7 +179,7 @@ def _summary(result: Verification) -> str:
     silent = [o for o in result.outcomes if o.success is None and not o.count("undecided")]
     telling = total - len(silent)
     share = f"All {telling}" if good == telling else f"{good} of {telling}"
-    parts = [f"{share} claims that say something here: as expected."]
+    parts = [f"{share} claims{' that say something here' if silent else ''}: as expected."]
     if silent:
         parts.append(f"{len(silent)} more: nothing to say (every cell vacuous, or none).")
     if failed:
