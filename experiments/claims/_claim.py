@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from experiments.verdict import Evidence, Expected
+import numpy as np
+
+from experiments.verdict import Evidence, Expected, QuantileEvidence
+from theory import Bound
 
 if TYPE_CHECKING:
     from experiments.cells import Run
@@ -67,3 +70,21 @@ class Claim:
         """Refuses a claim with no way, or two ways, to find evidence."""
         if (self.observe is None) == (self.family is None):
             raise ValueError(f"claim {self.name}: give exactly one of observe and family")
+
+
+def cells_below(
+    run: Run, samples: np.ndarray, bound: Bound, *, unit: float = 1.0, unit_range: bool = True
+) -> Iterator[Cell]:
+    """Cells "the metric is at most the bound, up to probability beta", one per eps.
+
+    Args:
+        run: The run observed.
+        samples: (trials, eps) float64, the metric.
+        bound: Bound with one entry per eps.
+        unit: What one unit of the bound is in the metric's.
+        unit_range: The metric lies in [0, 1], so a bound outside is vacuous.
+    """
+    for index, cell in enumerate(run.cells):
+        column = np.ascontiguousarray(samples[:, index])
+        value = float(bound.at(index).value) * unit
+        yield cell, QuantileEvidence(column, value, run.beta, unit_range=unit_range, tag=bound.tag)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from experiments.claims._claim import Cell, Claim
-from experiments.verdict import QuantileEvidence
+from experiments.claims._claim import Cell, Claim, cells_below
 from theory import Bound, lemma_c4_printed, lemma_c4_weight
 
 if TYPE_CHECKING:
@@ -16,12 +13,8 @@ if TYPE_CHECKING:
 
 
 def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
-    if not run.profile.clipped:
-        return
-    for index, cell in enumerate(run.cells):
-        weights = np.ascontiguousarray(run.events.heaviest_missed[:, index])
-        value = float(bound.at(index).value)
-        yield cell, QuantileEvidence(weights, value, run.beta, unit_range=False, tag=bound.tag)
+    if run.profile.clipped:
+        yield from cells_below(run, run.events.heaviest_missed, bound, unit_range=False)
 
 
 _STATEMENT = (

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from experiments.claims._claim import Cell, Claim
-from experiments.verdict import QuantileEvidence
+from experiments.claims._claim import Cell, Claim, cells_below
 
 if TYPE_CHECKING:
     from experiments.cells import Run
@@ -21,23 +18,13 @@ _STATEMENT = (
 
 def mass_below(name: str) -> Callable[[Run], Iterator[Cell]]:
     """Cells "missing mass at most the bound of this name", one per eps."""
-
-    def observe(run: Run) -> Iterator[Cell]:
-        bound = run.bounds[name]
-        for index, cell in enumerate(run.cells):
-            mass = np.ascontiguousarray(run.trials.missing_mass[:, index])
-            value = float(bound.at(index).value)
-            yield cell, QuantileEvidence(mass, value, run.beta, tag=bound.tag)
-
-    return observe
+    return lambda run: cells_below(run, run.trials.missing_mass, run.bounds[name])
 
 
 def _frequency_below(run: Run) -> Iterator[Cell]:
-    bound = run.bounds["tau_star"]
-    for index, cell in enumerate(run.cells):
-        largest = np.ascontiguousarray(run.trials.max_missing_mass[:, index])
-        value = float(bound.at(index).value) / run.profile.num_pairs
-        yield cell, QuantileEvidence(largest, value, run.beta, tag=bound.tag)
+    # Compared as shares; tau* and N MM_inf are whole numbers, so the guard of 1e-12 is enough.
+    share = 1 / run.profile.num_pairs
+    yield from cells_below(run, run.trials.max_missing_mass, run.bounds["tau_star"], unit=share)
 
 
 CLAIMS = (

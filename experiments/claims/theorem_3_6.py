@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from experiments.claims._claim import Cell, Claim
-from experiments.verdict import QuantileEvidence
+from experiments.claims._claim import Cell, Claim, cells_below
 from theory import Bound, theorem_36_printed
 
 if TYPE_CHECKING:
@@ -18,10 +15,7 @@ _STATEMENT = "MM_inf(W, S) <= Õ(max|W_i|/(eps N sqrt(q*))) with probability 1 -
 
 
 def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
-    for index, cell in enumerate(run.cells):
-        largest = np.ascontiguousarray(run.trials.max_missing_mass[:, index])
-        value = float(bound.at(index).value)
-        yield cell, QuantileEvidence(largest, value, run.beta, tag=bound.tag)
+    return cells_below(run, run.trials.max_missing_mass, bound)
 
 
 CLAIMS = (
