@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from theory._check import Reals, check_count, check_max_items_per_user, invalid
+from theory.item_classes import ItemClasses
 from theory.user_items import UserItems
 
 
@@ -19,12 +20,15 @@ class Profile:
     Items of equal frequency form one class, so Zipfian data of N = 1e12 pairs are a few hundred
     thousand classes.
 
+    The exact methods look at `classes`, which also tell holders apart by the size of their set.
+
     Attributes:
         frequencies: Users holding an item of the class, strictly descending.
         multiplicity: Items in the class.
         max_set_size: Size of the largest set, L.
         max_items_per_user: Contribution bound, Delta0.
         num_users: Number of users n, or None where only frequencies are known.
+        classes: Holders of the items by set size, or None where only frequencies are known.
 
     Example:
         >>> data = UserItems.from_sets([{1, 2, 3}, {1}, {1}])
@@ -42,15 +46,32 @@ class Profile:
     max_set_size: int
     max_items_per_user: int
     num_users: int | None = None
+    classes: ItemClasses | None = None
 
     @classmethod
     def from_user_items(cls, data: UserItems, *, max_items_per_user: Reals) -> Profile:
         """Profile of a data set."""
-        return cls.from_frequencies(
-            data.frequencies,
-            max_set_size=data.max_set_size,
-            max_items_per_user=max_items_per_user,
-            num_users=data.num_users,
+        return cls.from_classes(
+            data.item_classes, max_items_per_user=max_items_per_user, num_users=data.num_users
+        )
+
+    @classmethod
+    def from_classes(
+        cls, classes: ItemClasses, *, max_items_per_user: Reals, num_users: int | None = None
+    ) -> Profile:
+        """Profile from holders by set size.
+
+        Raises:
+            InvalidInput: Delta0 is not a whole number from 1 to 1e9.
+        """
+        frequencies, multiplicity = _merged(classes.frequencies, classes.multiplicity)
+        return cls(
+            frequencies=frequencies,
+            multiplicity=multiplicity,
+            max_set_size=classes.max_set_size,
+            max_items_per_user=int(check_max_items_per_user(max_items_per_user)),
+            num_users=num_users,
+            classes=classes,
         )
 
     @classmethod
@@ -62,8 +83,11 @@ class Profile:
         max_items_per_user: Reals,
         num_users: int | None = None,
         multiplicity: Reals | None = None,
+        equal_sets: bool = False,
     ) -> Profile:
         """Profile of a bare frequency vector.
+
+        With `equal_sets`, or where L = 1, the holders' set sizes are known and so are `classes`.
 
         Args:
             frequencies: (entries,) whole numbers of at least 1.
@@ -71,9 +95,11 @@ class Profile:
             max_items_per_user: Contribution bound, Delta0.
             num_users: Number of users, if known.
             multiplicity: (entries,) number of items with each frequency; default 1.
+            equal_sets: Every user holds exactly `max_set_size` items.
 
         Raises:
-            InvalidInput: A frequency below 1 or not whole, or no frequency.
+            InvalidInput: A frequency below 1 or not whole, no frequency, or frequencies that no
+                users with equal sets can have.
         """
         counts = np.asarray(frequencies)
         whole = counts.dtype.kind in "iu" and counts.ndim == 1 and counts.size > 0
@@ -82,15 +108,22 @@ class Profile:
         times = np.ones(counts.size, np.int64) if multiplicity is None else np.asarray(multiplicity)
         if times.shape != counts.shape or times.dtype.kind not in "iu" or times.min() < 1:
             invalid("multiplicity", times, "must be whole numbers >= 1, one per frequency")
-        values, inverse = np.unique(counts.astype(np.int64), return_inverse=True)
-        sums = np.zeros(values.size, np.int64)
-        np.add.at(sums, inverse, times.astype(np.int64))
+        values, sums = _merged(counts.astype(np.int64), times.astype(np.int64))
+        size = check_count("max_set_size", max_set_size)
+        known = equal_sets or size == 1
+        if known:
+            pairs = int((values * sums).sum())
+            num_users = pairs // size
+            if pairs % size or values[0] > num_users:
+                accepted = f"must sum to {size} times the users, none above the number of users"
+                invalid("frequencies", counts, accepted)
         return cls(
-            frequencies=values[::-1].copy(),
-            multiplicity=sums[::-1].copy(),
-            max_set_size=check_count("max_set_size", max_set_size),
+            frequencies=values,
+            multiplicity=sums,
+            max_set_size=size,
             max_items_per_user=int(check_max_items_per_user(max_items_per_user)),
             num_users=num_users,
+            classes=ItemClasses.of_equal_sets(values, sums, size) if known else None,
         )
 
     @cached_property
@@ -148,3 +181,13 @@ class Profile:
         """
         below = np.searchsorted(self.frequencies[::-1], np.asarray(tau), side="right")
         return np.asarray(self._tail_pairs[below] / self.num_pairs)
+
+
+def _merged(
+    frequencies: np.ndarray, multiplicity: np.ndarray
+) -> tuple[Int64[np.ndarray, " classes"], Int64[np.ndarray, " classes"]]:
+    """Distinct frequencies, descending, and the items of each."""
+    values, inverse = np.unique(frequencies, return_inverse=True)
+    sums = np.zeros(values.size, np.int64)
+    np.add.at(sums, inverse, multiplicity)
+    return values[::-1].copy(), sums[::-1].copy()

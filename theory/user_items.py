@@ -12,6 +12,7 @@ from jaxtyping import Int32, Int64
 
 from theory._check import Reals, invalid
 from theory._encode import Labels, encode
+from theory.item_classes import ItemClasses
 
 _MOST_ITEMS = 2**31 - 1
 _SOME_PAIR = "must hold at least one user with one item"
@@ -245,6 +246,12 @@ class UserItems:
     def frequencies(self) -> Int64[np.ndarray, " num_items"]:
         """Number of users holding every item, N(x)."""
         return np.bincount(self.items)
+
+    @cached_property
+    def item_classes(self) -> ItemClasses:
+        """Holders of every item by set size, equal items collapsed."""
+        sizes = np.repeat(self.set_sizes, self.set_sizes)
+        return ItemClasses.from_counts(self.items, sizes, np.ones(sizes.size, np.int64))
 
     @property
     def max_set_size(self) -> int:
