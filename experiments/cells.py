@@ -1,4 +1,4 @@
-"""One data set at one contribution bound: its bounds, its trials, and the row of numbers they make.
+"""One data set at one contribution bound: its exact numbers, its bounds, its trials, and their row.
 
 Everything that compares theory with simulation (`wgm verify`, `wgm sweep`, `wgm bounds`, plots)
 starts here, so that a bound is computed in one way only.
@@ -7,9 +7,9 @@ starts here, so that a bound is computed in one way only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -20,22 +20,35 @@ from experiments.statistics.slopes import empirical_quantile
 from theory import (
     Bound,
     Calibration,
+    MissProbabilities,
     Profile,
     UserItems,
     calibrate,
-    exact_mean_unclipped,
+    chernoff_bound,
+    hinge_bound,
     instance_bound,
     instance_lower_bound,
     linf_bound,
+    miss_probabilities,
+    quantile_interval,
     tau_u1,
     tau_u1_star,
     theorem_33_printed,
     zipf_bound,
 )
+from theory._check import invalid
 
 if TYPE_CHECKING:
     from wgm_jax import Trials
     from wgm_jax.lemma_events import LemmaEvents
+
+Interval: TypeAlias = tuple[float, float, str]
+Metric: TypeAlias = Literal["missing_mass", "max_missing_mass"]
+
+
+class NeedsTrials(Exception):
+    """What was asked for can only be simulated, and the run has no trials."""
+
 
 # Enough to confirm 5 % at a family-wise level of 1 % over dozens of cells.
 _EVENT_TRIALS = 400
@@ -43,10 +56,17 @@ _EVENT_TRIALS = 400
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A data set with a name for tables, and the settings it was made from."""
+    """A data set with a name for tables, and the settings it was made from.
+
+    Attributes:
+        name: Name for tables and plots.
+        data: The users' items; or a profile, where only sizes are known or N is beyond any memory:
+            then everything exact is there, and nothing can be simulated.
+        settings: What the data set was made from.
+    """
 
     name: str
-    data: UserItems
+    data: UserItems | Profile
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def contribution_bound(self, max_items_per_user: int | str) -> int:
@@ -55,10 +75,16 @@ class Case:
             return self.data.max_set_size
         return int(max_items_per_user)
 
+    def profile(self, max_items_per_user: int) -> Profile:
+        """Sufficient statistics at one Delta0."""
+        if isinstance(self.data, Profile):
+            return replace(self.data, max_items_per_user=max_items_per_user)
+        return Profile.from_user_items(self.data, max_items_per_user=max_items_per_user)
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A case at one Delta0, simulated at every eps of a grid by the same draws.
+    """A case at one Delta0 and every eps of a grid; if simulated, by the same draws.
 
     Attributes:
         case: The data set.
@@ -66,8 +92,8 @@ class Run:
         profile: Sufficient statistics at this Delta0.
         calibration: One entry per eps.
         beta: Failure probability of quantile bounds.
-        mechanism: Mechanism simulated.
-        trials: Per-trial metrics, (trials, eps).
+        mechanism: Mechanism.
+        simulated: Per-trial metrics, (trials, eps); None in a run without trials.
     """
 
     case: Case
@@ -76,7 +102,18 @@ class Run:
     calibration: Calibration
     beta: float
     mechanism: str
-    trials: Trials
+    simulated: Trials | None
+
+    @property
+    def trials(self) -> Trials:
+        """Per-trial metrics, (trials, eps).
+
+        Raises:
+            NeedsTrials: The run has none.
+        """
+        if self.simulated is None:
+            raise NeedsTrials("this run was not simulated")
+        return self.simulated
 
     @property
     def cell(self) -> dict[str, Any]:
@@ -95,32 +132,58 @@ class Run:
     @cached_property
     def bounds(self) -> dict[str, Bound]:
         """The ladder of bounds, every value one entry per eps."""
-        return ladder(self.profile, self.calibration, self.beta)
+        return ladder(self.profile, self.calibration, self.beta, self.miss)
 
     @cached_property
-    def exact_mean(self) -> np.ndarray | None:
-        """Exact mean of the missing mass per eps, None where subsampling makes it random."""
-        if self.mechanism != "wgm" or self.profile.clipped:
+    def miss(self) -> MissProbabilities | None:
+        """Exact miss probabilities [E1]; None for other mechanisms and bare frequencies."""
+        if self.mechanism != "wgm" or self.profile.classes is None:
             return None
-        return exact_mean_unclipped(self.case.data, self.calibration)
+        return miss_probabilities(self.profile, self.calibration)
+
+    @cached_property
+    def intervals(self) -> dict[str, list[Interval | None]]:
+        """Where the (1 - beta)-quantiles of missing_mass and max_missing_mass lie, per eps.
+
+        None where nothing exact is known of the mechanism.
+        """
+        metrics: tuple[Metric, ...] = ("missing_mass", "max_missing_mass")
+        if self.miss is None:
+            return {name: [None] * len(self.calibration) for name in metrics}
+        found = {}
+        for name in metrics:
+            low, high, source = quantile_interval(self.miss, self.beta, metric=name)
+            found[name] = [(a, b, source) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        return found
+
+    @property
+    def exact_mean(self) -> np.ndarray | None:
+        """Exact mean of the missing mass per eps [E2], where miss probabilities are known."""
+        return None if self.miss is None else self.miss.mean_missing_mass
 
     @cached_property
     def events(self) -> LemmaEvents:
         """What happened inside the mechanism, for Lemmas C.2 to C.5; on fewer trials."""
+        trials = self.trials
         from wgm_jax.lemma_events import lemma_events
 
         return lemma_events(
-            self.case.data,
+            cast(UserItems, self.case.data),
             self.calibration,
             beta=self.beta,
-            num_trials=min(self.trials.num_trials, _EVENT_TRIALS),
-            seed=self.trials.seed,
+            num_trials=min(trials.num_trials, _EVENT_TRIALS),
+            seed=trials.seed,
         )
 
 
-def ladder(profile: Profile, calibration: Calibration, beta: float) -> dict[str, Bound]:
-    """Every bound of the ladder, from the lower bound for all mechanisms to the Zipf bound."""
-    return {
+def ladder(
+    profile: Profile, calibration: Calibration, beta: float, miss: MissProbabilities | None = None
+) -> dict[str, Bound]:
+    """Every bound of the ladder, from the lower bound for all mechanisms to the Zipf bound.
+
+    With exact miss probabilities also the certificates that they give.
+    """
+    bounds = {
         "lower_instance": instance_lower_bound(
             profile, eps=calibration.eps, delta=calibration.delta
         ),
@@ -132,6 +195,10 @@ def ladder(profile: Profile, calibration: Calibration, beta: float) -> dict[str,
         "tau": tau_u1(profile, calibration, beta),
         "tau_star": tau_u1_star(profile, calibration, beta),
     }
+    if miss is not None:
+        bounds["certificate_hinge"] = hinge_bound(miss, beta)
+        bounds["certificate_chernoff"] = chernoff_bound(miss, beta)
+    return bounds
 
 
 def run_case(
@@ -147,7 +214,7 @@ def run_case(
     seed: int = 0,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Run:
-    """Simulate a case at one Delta0 over a grid of eps.
+    """A case at one Delta0 over a grid of eps, simulated if trials are asked for.
 
     Args:
         case: The data set.
@@ -157,7 +224,7 @@ def run_case(
         beta: Failure probability of quantile bounds.
         method: Calibration method.
         mechanism: Mechanism name.
-        num_trials: Number of trials.
+        num_trials: Number of trials; 0: none, and JAX is not needed.
         seed: Seed of the trials.
         progress: Called as progress(done, total).
 
@@ -165,48 +232,52 @@ def run_case(
         A `Run`.
 
     Raises:
-        InvalidInput: An argument is out of range.
+        InvalidInput: An argument is out of range, or trials of a data set without users.
     """
-    from wgm_jax import simulate
-
     bound = case.contribution_bound(max_items_per_user)
     calibration = calibrate(
         eps=np.asarray(eps, np.float64), delta=delta, max_items_per_user=bound, method=method
     )
-    trials = simulate(
-        case.data, calibration, mechanism, num_trials=num_trials, seed=seed, progress=progress
-    )
+    trials = None
+    if num_trials:
+        from wgm_jax import simulate
+
+        if isinstance(case.data, Profile):
+            invalid("num_trials", num_trials, f"must be 0: {case.name} has no users to simulate")
+        trials = simulate(
+            case.data, calibration, mechanism, num_trials=num_trials, seed=seed, progress=progress
+        )
     return Run(
         case=case,
         is_max=max_items_per_user == "max",
-        profile=Profile.from_user_items(case.data, max_items_per_user=bound),
+        profile=case.profile(bound),
         calibration=calibration,
         beta=beta,
         mechanism=mechanism,
-        trials=trials,
+        simulated=trials,
     )
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
     """One flat row per eps: settings, sizes, what was seen, and the ladder (bounds not clipped)."""
-    profile, trials, case = run.profile, run.trials, run.case
+    profile, trials, case = run.profile, run.simulated, run.case
     shared = {
         "dataset": case.name,
         "kind": str(case.settings.get("kind", "file")),
         "s": _number(case.settings.get("s")),
         "C": _number(case.settings.get("C")),
         "N_asked": _number(case.settings.get("N")),
-        "num_users": case.data.num_users,
-        "num_items": case.data.num_items,
-        "num_pairs": case.data.num_pairs,
-        "max_set_size": case.data.max_set_size,
+        "num_users": profile.num_users,
+        "num_items": profile.num_items,
+        "num_pairs": profile.num_pairs,
+        "max_set_size": profile.max_set_size,
         "beta": run.beta,
         "max_items_per_user": profile.max_items_per_user,
         "max_items_is_max": run.is_max,
         "method": run.calibration.method,
         "mechanism": run.mechanism,
-        "trials": trials.num_trials,
-        "seed": trials.seed,
+        "trials": 0 if trials is None else trials.num_trials,
+        "seed": None if trials is None else trials.seed,
     }
     made = []
     for index in range(len(run.calibration)):
@@ -222,12 +293,13 @@ def rows(run: Run) -> list[dict[str, Any]]:
                 "threshold": at.threshold,
                 "spent_delta": float(at.spent_delta),
                 **_seen(run, index),
+                **_exact(run, index),
                 **bounds,
                 "zipf_s": float(zipf["s"]),
                 "zipf_log_constant": float(zipf["log_constant"]),
-                "sampler": trials.sampler,
-                "run_seconds": trials.run_seconds,
-                "compile_seconds": trials.compile_seconds,
+                "sampler": "exact" if trials is None else trials.sampler,
+                "run_seconds": None if trials is None else trials.run_seconds,
+                "compile_seconds": None if trials is None else trials.compile_seconds,
             }
         )
     return made
@@ -239,7 +311,9 @@ def exceedances(run: Run, betas: Sequence[float]) -> list[dict[str, Any]]:
     One row per bound, beta and eps: value, vacuous, fraction (of trials above), and its exact 95 %
     interval low..high.
     """
-    made = []
+    made: list[dict[str, Any]] = []
+    if run.simulated is None:
+        return made
     for beta in betas:
         for bound in (
             instance_bound(run.profile, run.calibration, beta, tau="u1_star"),
@@ -266,23 +340,44 @@ def exceedances(run: Run, betas: Sequence[float]) -> list[dict[str, Any]]:
     return made
 
 
-def _seen(run: Run, index: int) -> dict[str, Any]:
+_SEEN = (
+    "mm_mean", "mm_mean_low", "mm_mean_high", "mm_q05", "mm_q50", "mm_q95", "mm_quantile",
+    "max_mm_q50", "max_mm_quantile", "released_mean",
+)  # fmt: skip
+
+
+def _seen(run: Run, index: int) -> dict[str, float | None]:
+    """What the trials show."""
+    if run.simulated is None:
+        return dict.fromkeys(_SEEN)
     mass, largest = run.trials.missing_mass[:, index], run.trials.max_missing_mass[:, index]
     interval = mean_interval(np.ascontiguousarray(mass), alpha=0.05)
-    exact = run.exact_mean
-    return {
-        "mm_mean": float(mass.mean()),
-        "mm_mean_low": float(interval[0]),
-        "mm_mean_high": float(interval[1]),
-        "mm_q05": empirical_quantile(mass, 0.05),
-        "mm_q50": empirical_quantile(mass, 0.5),
-        "mm_q95": empirical_quantile(mass, 0.95),
-        "mm_quantile": empirical_quantile(mass, 1 - run.beta),
-        "max_mm_q50": empirical_quantile(largest, 0.5),
-        "max_mm_quantile": empirical_quantile(largest, 1 - run.beta),
-        "released_mean": float(run.trials.num_released[:, index].mean()),
-        "exact_mean": None if exact is None else float(exact[index]),
-    }
+    values = (
+        float(mass.mean()),
+        float(interval[0]),
+        float(interval[1]),
+        empirical_quantile(mass, 0.05),
+        empirical_quantile(mass, 0.5),
+        empirical_quantile(mass, 0.95),
+        empirical_quantile(mass, 1 - run.beta),
+        empirical_quantile(largest, 0.5),
+        empirical_quantile(largest, 1 - run.beta),
+        float(run.trials.num_released[:, index].mean()),
+    )
+    return dict(zip(_SEEN, values, strict=True))
+
+
+def _exact(run: Run, index: int) -> dict[str, float | None]:
+    """What is known without trials: the mean, the price of privacy here, and a quantile."""
+    names = ("exact_mean", "oracle_gap", "exact_quantile")
+    if run.miss is None:
+        return dict.fromkeys(names)
+    miss = run.miss.at(index)
+    mean = float(miss.mean_missing_mass)
+    least = float(run.bounds["lower_instance"].at(index).value)
+    interval = run.intervals["missing_mass"][index]
+    quantile = interval[0] if interval is not None and miss.independent else None
+    return dict(zip(names, (mean, mean / least if least > 0 else None, quantile), strict=True))
 
 
 def _number(value: Any) -> float | None:

@@ -14,11 +14,23 @@ from theory.asymptotics import (
     sigma_sufficient,
     threshold_upper,
 )
+from theory.bernoulli_sums import LatticeLaw, bernoulli_sum_law
 from theory.bound import Bound
 from theory.calibration import Calibration, calibrate, spent_delta, verify_calibration
-from theory.exact import exact_mean_unclipped, item_weights
+from theory.certificates import (
+    certificate,
+    chernoff_bound,
+    exact_exceedance,
+    exact_max_quantile,
+    exact_quantile,
+    hinge_bound,
+    max_missing_mass_bracket,
+    missing_mass_law,
+    variance_bound,
+)
 from theory.gaussian import gaussian_delta, gaussian_sigma, log_gaussian_delta
 from theory.hard_zipf import hard_zipf_frequencies, hard_zipf_profile
+from theory.item_classes import ItemClasses
 from theory.lemmas import (
     gaussian_maximum_bound,
     gumbel_maximum_bound,
@@ -35,6 +47,13 @@ from theory.lower_bounds import (
     selection_threshold,
 )
 from theory.miss_bound import miss_probability_bound
+from theory.miss_probability import (
+    MissProbabilities,
+    exact_mean,
+    loss_probabilities,
+    miss_probabilities,
+)
+from theory.oracle_gap import oracle_gap
 from theory.printed_bounds import (
     corollary_34_shape,
     lemma_c2_mass,
@@ -45,6 +64,7 @@ from theory.printed_bounds import (
     theorem_36_printed,
 )
 from theory.profile import Profile
+from theory.quantiles import quantile_interval
 from theory.upper_bounds import instance_bound, linf_bound, tau_u1, tau_u1_star, zipf_bound
 from theory.user_items import UserItems
 from theory.zipf import (
@@ -57,6 +77,24 @@ from theory.zipf import (
 )
 
 __all__ = [
+    "LatticeLaw",
+    "bernoulli_sum_law",
+    "certificate",
+    "chernoff_bound",
+    "exact_exceedance",
+    "exact_max_quantile",
+    "exact_quantile",
+    "hinge_bound",
+    "max_missing_mass_bracket",
+    "missing_mass_law",
+    "variance_bound",
+    "ItemClasses",
+    "MissProbabilities",
+    "exact_mean",
+    "loss_probabilities",
+    "miss_probabilities",
+    "oracle_gap",
+    "quantile_interval",
     "Bound",
     "Calibration",
     "InvalidInput",
@@ -67,7 +105,6 @@ __all__ = [
     "best_certificate",
     "calibrate",
     "corollary_34_shape",
-    "exact_mean_unclipped",
     "gaussian_delta",
     "gaussian_maximum_bound",
     "gaussian_sigma",
@@ -77,7 +114,6 @@ __all__ = [
     "hard_zipf_profile",
     "instance_bound",
     "instance_lower_bound",
-    "item_weights",
     "lemma_c2_frequency",
     "lemma_c2_mass",
     "lemma_c2_printed",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from theory._check import Reals, check_count, check_max_items_per_user, invalid
 from theory.item_classes import ItemClasses
@@ -162,6 +163,37 @@ class Profile:
         return np.cumsum(self.multiplicity)
 
     @cached_property
+    def rank_envelope(self) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
+        """Vertices of the upper hull of (ln r, ln(N_(r)/N)) and (0, 0).
+
+        ln C(s) is the largest of ln(N_(r)/N) + s ln r and 0, linear in a rank's two coordinates:
+        only hull vertices matter, and of equal frequencies only the last rank. (0, 0) stands for
+        C >= 1.
+
+        Returns:
+            ln r ascending and ln(N_(r)/N) strictly descending, both starting at 0.
+        """
+        x = np.log(self.ranks.astype(np.float64))
+        y = np.log(self.frequencies / self.num_pairs)
+        inside = x > 0  # rank 1 lies on or below (0, 0)
+        x, y = np.append(0.0, x[inside]), np.append(0.0, y[inside])
+        # A point on or below the segment between its neighbours is no vertex, whatever else goes:
+        # most points go at once, and what is left takes the scan.
+        size = np.inf
+        while x.size < 0.9 * size:
+            size = x.size
+            keep = np.ones(size, bool)
+            keep[1:-1] = ~_turns_up((x[:-2], y[:-2]), (x[1:-1], y[1:-1]), (x[2:], y[2:]))
+            x, y = x[keep], y[keep]
+        hull: list[tuple[float, float]] = []
+        for point in zip(x.tolist(), y.tolist(), strict=True):
+            while len(hull) > 1 and _turns_up(hull[-2], hull[-1], point):
+                hull.pop()
+            hull.append(point)
+        vertices = np.array(hull)
+        return vertices[:, 0], vertices[:, 1]
+
+    @cached_property
     def _pairs(self) -> Int64[np.ndarray, " classes"]:
         return self.frequencies * self.multiplicity
 
@@ -191,3 +223,9 @@ def _merged(
     sums = np.zeros(values.size, np.int64)
     np.add.at(sums, inverse, multiplicity)
     return values[::-1].copy(), sums[::-1].copy()
+
+
+def _turns_up(first: tuple[Any, Any], middle: tuple[Any, Any], last: tuple[Any, Any]) -> Any:
+    """Whether `middle` lies on or below the segment from `first` to `last`."""
+    dx, dy = last[0] - first[0], last[1] - first[1]
+    return (middle[1] - first[1]) * dx <= (middle[0] - first[0]) * dy

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float64
 
 from theory._check import Reals, check_count, check_zipf_exponent, invalid
 from theory.profile import Profile
@@ -63,36 +62,6 @@ def as_profile(frequencies: Profile | Reals) -> Profile:
     return Profile.from_frequencies(frequencies, max_set_size=1, max_items_per_user=1)
 
 
-def envelope(profile: Profile) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
-    """Vertices of the upper hull of (ln r, ln(N_(r)/N)) and (0, 0).
-
-    ln C(s) is the largest of ln(N_(r)/N) + s ln r and 0, linear in a rank's two coordinates: only
-    hull vertices matter, and of equal frequencies only the last rank. (0, 0) stands for C >= 1.
-
-    Returns:
-        ln r ascending and ln(N_(r)/N) strictly descending, both starting at 0.
-    """
-    x = np.log(profile.ranks.astype(np.float64))
-    y = np.log(profile.frequencies / profile.num_pairs)
-    hull = [(0.0, 0.0)]
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        if point[0] == 0.0:
-            continue  # rank 1 lies on or below (0, 0)
-        while len(hull) > 1 and _turns_up(hull[-2], hull[-1], point):
-            hull.pop()
-        hull.append(point)
-    vertices = np.array(hull)
-    return vertices[:, 0], vertices[:, 1]
-
-
-def _turns_up(
-    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
-) -> bool:
-    """Whether `middle` lies on or below the segment from `first` to `last`."""
-    dx, dy = last[0] - first[0], last[1] - first[1]
-    return (middle[1] - first[1]) * dx <= (middle[0] - first[0]) * dy
-
-
 def log_zipf_constant(frequencies: Profile | Reals, s: Reals) -> Any:
     """Logarithm of the smallest C for which the data are (C, s)-Zipfian.
 
@@ -115,7 +84,7 @@ def log_zipf_constant(frequencies: Profile | Reals, s: Reals) -> Any:
         64.0
     """
     exponents = check_zipf_exponent(s, above=0.0)
-    x, y = envelope(as_profile(frequencies))
+    x, y = as_profile(frequencies).rank_envelope
     return plain(np.max(y + exponents[..., None] * x, axis=-1))
 
 
@@ -265,7 +234,7 @@ def best_certificate(frequencies: Profile | Reals, tau: Reals) -> ZipfCertificat
     levels = np.asarray(tau, np.float64)
     if np.any(np.isnan(levels)) or np.any(levels < 0):
         invalid("tau", tau, "must be at least 0")
-    b, a = envelope(profile)
+    b, a = profile.rank_envelope
     # At tau = 0 the tail is empty and every certificate is as good: any small value will do.
     log_share = np.log(np.maximum(levels, 1e-300))[..., None] - np.log(profile.num_pairs)
     cuts = np.diff(b) / -np.diff(a)

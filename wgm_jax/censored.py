@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theory import UserItems
+from theory import Profile, UserItems
 from theory._check import invalid
 from theory.calibration import Calibration
 
@@ -51,11 +51,11 @@ class Censoring:
         )
 
 
-def censoring(data: UserItems, calibration: Calibration) -> Censoring:
+def censoring(data: UserItems | Profile, calibration: Calibration) -> Censoring:
     """Largest possible weights of a data set against the threshold of a calibration.
 
     Args:
-        data: The data set.
+        data: The data set, or a profile of it that knows the holders' set sizes.
         calibration: One calibration or a grid at a single Delta0; of a grid the smallest threshold
             counts.
 
@@ -68,13 +68,15 @@ def censoring(data: UserItems, calibration: Calibration) -> Censoring:
     """
     bound = contribution_bound(calibration)
     threshold = float(np.min(calibration.threshold))
-    sizes = np.minimum(np.repeat(data.set_sizes, data.set_sizes), bound)
-    largest = np.bincount(data.items, sizes**-0.5)
+    classes = data.item_classes if isinstance(data, UserItems) else data.classes
+    if classes is None:
+        invalid("data", data, "must know the set sizes of the items' holders")
+    largest = classes.largest_weight(bound)
     return Censoring(
         largest_weight=float(largest.max()),
         threshold=threshold,
         max_items_per_user=bound,
-        share_possible=float(np.mean(largest >= threshold)),
+        share_possible=float(classes.multiplicity @ (largest >= threshold) / classes.num_items),
         users_with_full_sets=int(np.ceil(threshold * np.sqrt(bound))),
         users_with_one_item=int(np.ceil(threshold)),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from experiments.verdict import Evidence, Expected, QuantileEvidence
+from experiments.cells import Interval, Metric, NeedsTrials
+from experiments.verdict import Evidence, ExactEvidence, Expected, QuantileEvidence
 from theory import Bound
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class Settings:
         eps: Privacy parameters asked for.
         delta: Privacy parameter.
         beta: Failure probability of quantile bounds.
-        num_trials: Trials per cell.
+        num_trials: Trials per cell; 0: nothing is simulated.
         seed: Seed of all trials and synthetic data.
     """
 
@@ -50,8 +52,8 @@ class Claim:
         statement: The statement as the paper has it.
         explicit: The form that is checked, with constants.
         expected: "holds", or "refuted" for an erratum.
-        observe: Cells seen on one run: a data set at one contribution bound, simulated at every
-            eps of the grid.
+        observe: Cells seen on one run: a data set at one contribution bound and every eps of the
+            grid. What it needs of `run.trials` is not there in a run without trials.
         family: Cells on data, or a family of parameters, of the claim's own.
         twin: For an erratum, the name of the claim that states the correction.
     """
@@ -73,18 +75,71 @@ class Claim:
 
 
 def cells_below(
-    run: Run, samples: np.ndarray, bound: Bound, *, unit: float = 1.0, unit_range: bool = True
+    run: Run, samples: np.ndarray, bound: Bound, *, unit_range: bool = True
 ) -> Iterator[Cell]:
-    """Cells "the metric is at most the bound, up to probability beta", one per eps.
+    """Cells "the metric is at most the bound, up to probability beta", one per eps, from trials.
 
     Args:
         run: The run observed.
         samples: (trials, eps) float64, the metric.
         bound: Bound with one entry per eps.
-        unit: What one unit of the bound is in the metric's.
         unit_range: The metric lies in [0, 1], so a bound outside is vacuous.
     """
     for index, cell in enumerate(run.cells):
         column = np.ascontiguousarray(samples[:, index])
-        value = float(bound.at(index).value) * unit
+        value = float(bound.at(index).value)
         yield cell, QuantileEvidence(column, value, run.beta, unit_range=unit_range, tag=bound.tag)
+
+
+def exact_below(interval: Interval, value: float, *, tag: str) -> ExactEvidence:
+    """What exact marginals say of "the metric is at most `value`, up to probability beta".
+
+    The (1 - beta)-quantile lies in an interval, a point where the law itself is known: the claim is
+    proved above it, refuted below it, and undecided inside.
+    """
+    low, high, source = interval
+    half = (high - low) / 2
+    if half:  # the middle is rounded, the ends are what was proved
+        half *= 1 + 1e-12
+    return ExactEvidence((low + high) / 2, value, "upper", error=half, tag=tag, note=source)
+
+
+def below(
+    interval: Interval | None,
+    value: float,
+    beta: float,
+    *,
+    tag: str,
+    trials: Callable[[], np.ndarray] | None,
+) -> Evidence:
+    """Evidence for "the metric is at most `value`, up to probability beta".
+
+    Without trials where exact marginals decide it, otherwise from trials.
+
+    Args:
+        interval: Of `theory.quantile_interval`; None where nothing exact is known.
+        value: The bound.
+        beta: Failure probability.
+        tag: Name of the bound.
+        trials: Makes the (trials,) metric; None where nothing is simulated.
+    """
+    exact = None if interval is None else exact_below(interval, value, tag=tag)
+    if exact is not None and (exact.decision != "undecided" or trials is None):
+        return exact
+    if trials is None:
+        raise NeedsTrials(tag)
+    return QuantileEvidence(np.ascontiguousarray(trials()), value, beta, tag=tag)
+
+
+def metric_below(run: Run, metric: Metric, bound: Bound) -> Iterator[Cell]:
+    """Cells "the metric is at most the bound, up to probability beta", one per eps."""
+    for index, (cell, interval) in enumerate(zip(run.cells, run.intervals[metric], strict=True)):
+        trials = None
+        if run.simulated is not None:
+            trials = partial(_column, getattr(run.simulated, metric), index)
+        value = float(bound.at(index).value)
+        yield cell, below(interval, value, run.beta, tag=bound.tag, trials=trials)
+
+
+def _column(values: np.ndarray, index: int) -> np.ndarray:
+    return values[:, index]

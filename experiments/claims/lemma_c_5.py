@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from experiments.claims._claim import Cell, Claim
-from experiments.verdict import QuantileEvidence
-from theory import lemma_c5
+from experiments.claims._claim import Cell, Claim, below
+from theory import lemma_c5, loss_probabilities, quantile_interval
 
 if TYPE_CHECKING:
     from experiments.cells import Run
 
 
 def _observe(run: Run) -> Iterator[Cell]:
-    if run.profile.clipped:
-        bound = lemma_c5(run.profile, run.beta)
-        samples = run.events.max_lost_mass
-        yield run.cell, QuantileEvidence(samples, float(bound.value), run.beta, tag=bound.tag)
+    if not run.profile.clipped or run.profile.classes is None:
+        return
+    bound = lemma_c5(run.profile, run.beta)
+    lost = loss_probabilities(run.profile)
+    interval = quantile_interval(lost, run.beta, metric="max_missing_mass")
+    trials = None if run.simulated is None else lambda: run.events.max_lost_mass
+    yield run.cell, below(interval, float(bound.value), run.beta, tag=bound.tag, trials=trials)
 
 
 CLAIMS = (

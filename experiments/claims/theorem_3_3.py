@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from experiments.claims._claim import Cell, Claim, cells_below
+import numpy as np
+
+from experiments.claims._claim import Cell, Claim, metric_below
 
 if TYPE_CHECKING:
     from experiments.cells import Run
@@ -18,13 +21,14 @@ _STATEMENT = (
 
 def mass_below(name: str) -> Callable[[Run], Iterator[Cell]]:
     """Cells "missing mass at most the bound of this name", one per eps."""
-    return lambda run: cells_below(run, run.trials.missing_mass, run.bounds[name])
+    return lambda run: metric_below(run, "missing_mass", run.bounds[name])
 
 
 def _frequency_below(run: Run) -> Iterator[Cell]:
-    # Compared as shares; tau* and N MM_inf are whole numbers, so the guard of 1e-12 is enough.
-    share = 1 / run.profile.num_pairs
-    yield from cells_below(run, run.trials.max_missing_mass, run.bounds["tau_star"], unit=share)
+    # The most frequent missed item has mass MM_inf = N(x)/N.
+    tau = run.bounds["tau_star"]
+    share = replace(tau, value=np.asarray(tau.value) / run.profile.num_pairs)
+    yield from metric_below(run, "max_missing_mass", share)
 
 
 CLAIMS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from experiments.claims._claim import Cell, Claim, cells_below
+from experiments.claims._claim import Cell, Claim, metric_below
 from theory import Bound, theorem_36_printed
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _STATEMENT = "MM_inf(W, S) <= Õ(max|W_i|/(eps N sqrt(q*))) with probability 1 -
 
 
 def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
-    return cells_below(run, run.trials.max_missing_mass, bound)
+    return metric_below(run, "max_missing_mass", bound)
 
 
 CLAIMS = (

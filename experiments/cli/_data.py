@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from experiments.cli._cases import Scan, one_case
 from experiments.cli._ladder import Ladder, closing, print_ladder
 from experiments.cli._options import (
     Beta,
@@ -17,6 +18,7 @@ from experiments.cli._options import (
     Method,
     OutFolder,
     OutputOptions,
+    Seed,
     contribution_bounds,
     grouped,
     numbers,
@@ -28,10 +30,12 @@ from experiments.cli._output import (
     out,
     percent,
     print_json,
+    progress,
     say,
     table,
     warn_about_delta,
 )
+from experiments.cli._zipf import ZipfOptions
 
 if TYPE_CHECKING:
     from theory import UserItems
@@ -199,45 +203,78 @@ def _write_profile(
 def bounds(
     data: DataOptions,
     *,
+    zipf: ZipfOptions,
     eps: Epsilons,
     delta: Delta,
     max_items_per_user: MaxItems,
     beta: Beta = 0.05,
     method: Method = "split",
+    trials: Annotated[
+        float,
+        typer.Option(metavar="R", help="Trials for the quantile where its exact law is not known."),
+    ] = 0,
+    seed: Seed = 0,
+    scan: Scan = False,
+    out_folder: OutFolder = None,
     output: OutputOptions,
 ) -> None:
-    """The ladder: what no mechanism can beat, the exact mean, and the upper bounds.
+    """The ladder: what no mechanism can beat, exact mean and quantile, certificates, bounds.
 
     One block per ε and Δ0. In JSON the bounds are raw: an upper bound of 1 or more is true and
     says nothing. With several ε or Δ0 the list is under "ladder", its first entry on top too.
+    With --out also the plot, the numbers and a manifest.
 
     Example: wgm bounds ratings.csv --eps 1 --delta 1e-5 --max-items-per-user 10,100,max
     """
-    from experiments.cells import Case
-    from theory import calibrate
-    from theory._check import check_beta
+    import numpy as np
+
+    from experiments.cells import run_case
+    from theory import Profile, calibrate
+    from theory._check import check_beta, check_count
 
     levels, asked = numbers("eps", eps, []), contribution_bounds(max_items_per_user, [])
     # Everything that can be wrong without the data is said before they are read.
     check_beta(beta)
-    for level in levels:
-        calibrate(eps=level, delta=delta, max_items_per_user=1, method=method)
+    calibrate(eps=np.array(levels), delta=delta, max_items_per_user=1, method=method)
+    num_trials = check_count("num_trials", trials, minimum=0, maximum=10**9)
+    seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
 
-    case = Case(name=data.name, data=data.load())
-    warn_about_delta(delta, case.data.num_users)
-    blocks = [
-        Ladder.of(case, eps=level, delta=delta, bound=bound, beta=beta, method=method)
-        for level in levels
-        for bound in asked
-    ]
+    case = one_case(data, zipf, scan=scan)
+    if case.data.num_users is not None:
+        warn_about_delta(delta, case.data.num_users)
+    runs = []
+    with progress("bounds", quiet=output.quiet) as update:
+        for done, bound in enumerate(asked):
+            update(done, len(asked), f"Δ0 = {bound}")
+            clipped = case.contribution_bound(bound) < case.data.max_set_size
+            simulated = num_trials if clipped and not isinstance(case.data, Profile) else 0
+            runs.append(
+                run_case(
+                    case,
+                    max_items_per_user=bound,
+                    eps=levels,
+                    delta=delta,
+                    beta=beta,
+                    method=method,
+                    num_trials=simulated,
+                    seed=seed,
+                )
+            )
+        update(len(asked), len(asked), "")
+    by_bound = [Ladder.blocks(run) for run in runs]
+    blocks = [entry for at_eps in zip(*by_bound, strict=True) for entry in at_eps]
+    told = [block.entries() for block in blocks]
+    files = [] if out_folder is None else _write_bounds(out_folder, data, told)
     if output.json:
-        told = [block.entries() for block in blocks]
-        print_json({**told[0], **({"ladder": told} if len(told) > 1 else {})})
+        more = {"ladder": told} if len(told) > 1 else {}
+        print_json({**told[0], **more, **({"files": files} if files else {})})
         return
     users = case.data.num_users
+    counted = "" if users is None else f"{users:,} users · "
+    spent = "" if users is None else f" · δ × users = {delta * users:.2g}"
     say(
-        f"{name_text(case.name, 40)} · {users:,} users · {case.data.num_items:,} items · "
-        f"{case.data.num_pairs:,} pairs · δ × users = {delta * users:.2g}",
+        f"{name_text(case.name, 40)} · {counted}{case.data.num_items:,} items · "
+        f"{case.data.num_pairs:,} pairs{spent}",
         style="bold",
     )
     for block in blocks:
@@ -245,11 +282,24 @@ def bounds(
     best = closing(blocks)
     if best:
         say("", best)
-    hint(
-        f"Next: wgm simulate {data.shell} --eps {levels[0]:g} --delta {delta:g} "
-        f"--max-items-per-user {asked[0]}",
-        quiet=output.quiet,
+    if files:
+        say("", "Files: " + " ".join(files))
+    source = zipf.shell if zipf.given else data.shell
+    hint(f"Next: wgm plan {source} --eps {levels[0]:g} --delta {delta:g}", quiet=output.quiet)
+
+
+def _write_bounds(folder: Path, options: DataOptions, told: list[dict[str, Any]]) -> list[str]:
+    """Plot, numbers and manifest."""
+    from experiments.plots import ladder_plot, save
+    from experiments.sweep.store import manifest, writable_folder, write_json
+
+    writable_folder(folder)
+    figure, plotted = ladder_plot(told)
+    files = [str(file) for file in save(figure, folder / "ladder", plotted)]
+    write_json(
+        folder / "manifest.json", manifest("bounds", settings=options.settings, results=told)
     )
+    return [*files, str(folder / "manifest.json")]
 
 
 def register(app: typer.Typer) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from theory import UserItems
+    from theory import Profile, UserItems
 
 # Options that several commands take one by one. No default for eps, delta and Delta0: none is
 # right for everybody, and a wrong delta goes unnoticed.
@@ -140,6 +140,26 @@ class DataOptions:
         }
         given = {name: value for name, value in choices.items() if value is not None}
         return load(*(self.paths or []), **given)
+
+    def scan(self) -> Profile:
+        """Sizes of a plain table, however large: read in passes, without its pairs in memory."""
+        from experiments.loading.scan import scan
+        from theory import Profile
+        from theory._check import invalid
+
+        plain = self.format in (None, "pairs") and self.preset is None and self.text_column is None
+        if not self.paths or not plain:
+            invalid("scan", "", "needs DATA that is a plain table with a user and an item column")
+        found = scan(
+            *self.paths,
+            user=self.user_column,
+            item=self.item_column,
+            separator=self.separator,
+            header=self.header,
+        )
+        return Profile.from_classes(
+            found.classes, max_items_per_user=found.max_set_size, num_users=found.num_users
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -163,14 +163,14 @@ def _summary(trials: Trials, metric: str, index: int) -> dict[str, float]:
 
 def _references(data: UserItems, trials: Trials, index: int) -> dict[str, Any]:
     """What theory says of the mean: the least of all mechanisms, and WGM's own where known."""
-    from theory import Profile, exact_mean_unclipped, instance_lower_bound
+    from theory import Profile, instance_lower_bound, miss_probabilities
 
     noise = trials.calibration[index]
     profile = Profile.from_user_items(data, max_items_per_user=noise.max_items_per_user)
-    known = trials.mechanism == "wgm" and not profile.clipped
+    known = trials.mechanism == "wgm"
     return {
         "lower_bound": float(instance_lower_bound(profile, eps=noise.eps, delta=noise.delta).value),
-        "exact_mean": float(exact_mean_unclipped(data, noise)) if known else None,
+        "exact_mean": miss_probabilities(profile, noise).mean_missing_mass if known else None,
     }
 
 

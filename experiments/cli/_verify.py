@@ -59,6 +59,10 @@ def verify(
         float,
         typer.Option(metavar="R", help="Add trials to undecided claims, up to this many a cell."),
     ] = 0,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Judge by exact means, laws and certificates; no trials."),
+    ] = False,
     seed: Seed = 0,
     level: Annotated[
         float, typer.Option(metavar="A", help="Family-wise level of each kind of error.")
@@ -77,7 +81,7 @@ def verify(
 
     from experiments.claims import Settings, select
     from experiments.sweep.store import new_results_folder, writable_folder
-    from experiments.verify import Case, default_cases, verify_until_decided, write
+    from experiments.verify import Case, beyond_memory, default_cases, verify_until_decided, write
     from theory import calibrate
     from theory._check import check_beta, check_count
 
@@ -87,18 +91,21 @@ def verify(
     calibrate(eps=np.array(levels), delta=delta, max_items_per_user=1, method=method)
     check_beta(beta)
     check_beta(level, "level")
-    num_trials = check_count("num_trials", trials, maximum=10**9)
-    cap = check_count("max_trials", max_trials, minimum=0, maximum=10**9)
+    num_trials = 0 if exact else check_count("num_trials", trials, maximum=10**9)
+    cap = check_count("max_trials", max_trials, minimum=0, maximum=0 if exact else 10**9)
     seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
     chosen = select(claim or [])
     settings = Settings(tuple(levels), delta, beta, num_trials, seed)
-    cases = [Case(data.name, data.load(), {"kind": "file"})] if data.given else default_cases(seed)
+    if data.given:
+        cases = [Case(data.name, data.load(), {"kind": "file"})]
+    else:
+        cases = [*default_cases(seed), *(beyond_memory() if exact else [])]
     folder = (
         writable_folder(out_folder)
         if out_folder is not None
         else new_results_folder(Path("results"), "verify")
     )
-    warn_about_delta(delta, max(case.data.num_users for case in cases))
+    warn_about_delta(delta, max(case.data.num_users or 0 for case in cases))
 
     with progress("verifying", quiet=output.quiet) as update:
         result = verify_until_decided(
@@ -128,9 +135,10 @@ def verify(
     if output.json:
         print_json(_entries(result, folder, files))
         return result.status
+    effort = "no trials: exact methods" if exact else f"{num_trials:,} trials a cell"
     say(
         f"WGM bound verification · {len(cases)} data set{'s' * (len(cases) > 1)} × "
-        f"{len(asked)} Δ0 × {len(levels)} ε · {num_trials:,} trials a cell",
+        f"{len(asked)} Δ0 × {len(levels)} ε · {effort}",
         f"δ = {delta:g} · β = {beta:g} · level {100 * level:g} % (Holm) · {result.seconds:.0f} s",
         "",
     )
@@ -176,14 +184,21 @@ def _summary(result: Verification) -> str:
     good = sum(outcome.success is True for outcome in result.outcomes)
     failed = [o.claim.name for o in result.outcomes if o.success is False]
     open_ = [o.claim.name for o in result.outcomes if o.count("undecided")]
-    silent = [o for o in result.outcomes if o.success is None and not o.count("undecided")]
-    telling = total - len(silent)
+    untried = [o.claim.name for o in result.outcomes if o.needs_trials]
+    silent = [
+        o
+        for o in result.outcomes
+        if o.success is None and not o.count("undecided") and not o.needs_trials
+    ]
+    telling = total - len(silent) - len(untried)
     share = f"All {telling}" if good == telling else f"{good} of {telling}"
     parts = [f"{share} claims{' that say something here' if silent else ''}: as expected."]
     if silent:
         parts.append(f"{len(silent)} more: nothing to say (every cell vacuous, or none).")
     if failed:
         parts.append(f"Not as expected: {', '.join(failed)}.")
+    if untried:
+        parts.append(f"Not judged without trials: {', '.join(untried)}.")
     if open_:
         parts.append(f"Undecided, raise --max-trials: {', '.join(open_)}.")
     return " ".join(parts)
@@ -218,6 +233,7 @@ def _claim_entry(outcome: Outcome) -> dict[str, Any]:
         "kind": outcome.claim.kind,
         "expected": outcome.claim.expected,
         "success": outcome.success,
+        "needs_trials": outcome.needs_trials,
         **{name: outcome.count(name) for name in _KINDS},
         "slack": outcome.slack,
     }

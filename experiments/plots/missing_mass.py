@@ -49,7 +49,6 @@ SERIES = (
     Series("upper_zipf", "[U3]", look.VERMILLION, "^"),
     Series("upper_instance", "[U2]", look.BLUE, "s"),
     Series("upper_instance_star", "[U2*]", look.SKY, "D"),
-    Series("certificate_chernoff", "[E5]", look.GREY, "P", width=0.8),
     Series("certificate_hinge", "[E6]", look.GREY, "p", width=0.8),
     Series("lower_instance", "[L2]", look.GREEN, "v", side="lower"),
     Series("lower_theorem", "[L3]", look.PURPLE, "<", side="lower", dashes=(0, (4, 1)), width=0.8),
@@ -231,15 +230,19 @@ def _draw(axes: Axes, data: pl.DataFrame, scale: _Scale) -> list[Label]:
     x, y, low, high = (rows[name].to_numpy() for name in ("x", "y", "low", "high"))
     floor = scale.zero if scale.zero is not None else scale.low
     mean = data.filter(pl.col("series") == "mean")
+    if mean.height:
+        values = np.maximum(mean["y"].to_numpy(), floor)
+        marker = "_" if mean.height == 1 else ""
+        axes.plot(mean["x"], values, color="k", marker=marker, ms=7, label="mean", zorder=3)
+    if rows.is_empty():
+        if mean.height:
+            labels.append(Label("WGM", float(mean["y"][-1]), look.BLACK))
+        return labels
     y, low, high = (np.maximum(values, floor) for values in (y, low, high))
     if len(x) == 1:
         axes.vlines(x, low, high, color=look.BAND, linewidth=5, zorder=1)
     else:
         axes.fill_between(x, low, high, color=look.BAND, linewidth=0, zorder=1)
-    if mean.height:
-        values = np.maximum(mean["y"].to_numpy(), floor)
-        marker = "_" if mean.height == 1 else ""
-        axes.plot(mean["x"], values, color="k", marker=marker, ms=7, label="mean", zorder=3)
     between = "" if mean.height else "-"
     axes.plot(
         x, y, linestyle=between, linewidth=0.7, color="k", marker="o", markerfacecolor="w",
@@ -308,10 +311,13 @@ def _key(data: pl.DataFrame) -> list[Line2D | Patch]:
     """What is not labelled at its curve."""
     ring = {"marker": "o", "markerfacecolor": "w", "markersize": 3.4, "markeredgewidth": 0.8}
     known = "mean" in data["series"]
-    handles: list[Line2D | Patch] = [
-        Line2D([], [], color="k", linestyle="" if known else "-", label="simulated median", **ring),
-        Patch(color=look.BAND, linewidth=0, label="5–95 %"),
-    ]
+    handles: list[Line2D | Patch] = []
+    if "median" in data["series"]:
+        between = "" if known else "-"
+        handles += [
+            Line2D([], [], color="k", linestyle=between, label="simulated median", **ring),
+            Patch(color=look.BAND, linewidth=0, label="5–95 %"),
+        ]
     if known:
         handles.append(Line2D([], [], color="k", label="exact mean"))
     if bool(data["vacuous"].any()):
@@ -336,7 +342,7 @@ def _slope_triangle(
         band = data.filter((pl.col("panel") == i) & (pl.col("series") == "median"))
         floor = scale.zero or scale.low
         low, high = (np.log(np.maximum(band[name].to_numpy(), floor)) for name in ("low", "high"))
-        for part in np.linspace(0, 1, 6):
+        for part in np.linspace(0, 1, 6) if band.height else ():
             level = pl.Series(np.exp(low + part * (high - low)))
             curves.append(_dense(axes[i], band["x"], level, to_axes))
         curves = np.concatenate(curves)

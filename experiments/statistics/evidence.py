@@ -204,6 +204,7 @@ class ExactEvidence:
         error: Absolute error bound of value - bound, rounding included; within it the cell
             stays undecided. With 0, equality meets the bound.
         unit_range: The quantity lies in [0, 1], so a bound outside is vacuous.
+        has_slack: The ratio of bound and value means something; of two distances it does not.
         tag: Name of the bound.
         note: Anything a reader of the verdict should know.
 
@@ -216,6 +217,7 @@ class ExactEvidence:
     side: Side
     error: float = 0.0
     unit_range: bool = True
+    has_slack: bool = True
     tag: str = ""
     note: str = ""
     method: ClassVar[Literal["simulation", "exact"]] = "exact"
@@ -244,7 +246,7 @@ class ExactEvidence:
     @property
     def slack(self) -> float | None:
         """Bound over value (upper), or the reverse (lower)."""
-        return _slack(self.bound, self.value, self.side)
+        return _slack(self.bound, self.value, self.side) if self.has_slack else None
 
     @property
     def decision(self) -> Literal["proved", "refuted", "undecided"]:

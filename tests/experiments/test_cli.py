@@ -16,9 +16,13 @@ from theory import (
     Profile,
     UserItems,
     calibrate,
-    exact_mean_unclipped,
+    exact_mean,
+    exact_quantile,
+    hinge_bound,
     instance_bound,
     instance_lower_bound,
+    miss_probabilities,
+    oracle_gap,
     zipf_bound,
 )
 
@@ -152,8 +156,17 @@ def test_bounds(told, csv):
     noise = calibrate(eps=1.0, delta=1e-5, max_items_per_user=10)
     profile = Profile.from_user_items(data, max_items_per_user=10)
     assert found["lower_bound"] == instance_lower_bound(profile, eps=1.0, delta=1e-5).value
-    assert found["exact_mean"] == pytest.approx(exact_mean_unclipped(data, noise), rel=1e-12)
-    assert found["certificate"] is None
+    miss = miss_probabilities(profile, noise)
+    assert found["exact_mean"] == pytest.approx(miss.mean_missing_mass, rel=1e-12)
+    assert found["quantile"] == exact_quantile(miss, 0.9)
+    assert found["quantile_method"] == "exact"
+    assert found["certificate"] == found["certificate_hinge"] == hinge_bound(miss, 0.1).value
+    assert found["quantile"] <= found["certificate_hinge"] <= found["certificate_chernoff"]
+    assert found["oracle_gap"] == pytest.approx(oracle_gap(profile, noise), rel=1e-12)
+    full = calibrate(eps=1.0, delta=1e-5, max_items_per_user=10, method="full")
+    other = found["other_method"]["exact_mean"]
+    assert other == pytest.approx(exact_mean(profile, full), rel=1e-12)
+    assert other < found["exact_mean"]
     assert found["upper_instance"] == instance_bound(profile, noise, 0.1).value
     assert found["tau"] == instance_bound(profile, noise, 0.1).details["tau"]
     assert found["upper_zipf"] == zipf_bound(profile, noise, 0.1).value
@@ -166,10 +179,15 @@ def test_bounds(told, csv):
 
 
 def test_bounds_at_several_contribution_bounds(told, csv):
-    found = told("bounds", csv, *PRIVACY, "2,max")
-    assert [entry["max_items_per_user"] for entry in found["ladder"]] == [2, 10]
-    assert found["exact_mean"] is None  # Delta0 = 2 clips users
-    assert found["ladder"][1]["exact_mean"] is not None
+    found = told("bounds", csv, *PRIVACY, "2,max", "--trials", "50")
+    clipped, whole = found["ladder"]
+    assert (clipped["max_items_per_user"], whole["max_items_per_user"]) == (2, 10)
+    # Delta0 = 2 clips users: the mean is exact all the same, the quantile is not.
+    assert (clipped["quantile_method"], whole["quantile_method"]) == ("simulated", "exact")
+    assert (clipped["trials"], whole["trials"]) == (50, 0)
+    for entry in (clipped, whole):
+        assert entry["lower_bound"] <= entry["exact_mean"] <= entry["certificate"]
+    assert told("bounds", csv, *PRIVACY, "2", "--trials", "0")["quantile"] is None
 
 
 def test_simulate(told, csv, tmp_path):

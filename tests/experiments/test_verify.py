@@ -12,6 +12,7 @@ from experiments.claims import Claim, Settings, claims, select
 from experiments.statistics.means import mean_interval
 from experiments.verdict import ExactEvidence, QuantileEvidence
 from experiments.verify import verify, write
+from theory import InvalidInput, hard_zipf_profile
 from wgm_jax.synthetic import SetSizes, zipf_draws
 
 SETTINGS = Settings(eps=(0.1, 1.0, 10.0), num_trials=200)
@@ -84,19 +85,57 @@ def test_exceedances_are_nested_in_beta_and_their_intervals_hold_the_fraction(re
         assert np.all(np.diff(values) <= 0)
 
 
-def test_the_exact_mean_is_null_where_sets_are_clipped_and_lies_in_the_interval_elsewhere(
-    case, result
-):
-    clipped = result.cells.filter(pl.col("max_items_per_user") == 2)
-    assert clipped["exact_mean"].null_count() == clipped.height > 0
+@pytest.mark.parametrize("bound", [2, "max"])
+def test_the_exact_mean_lies_in_the_interval_of_the_trials(case, bound):
     run = run_case(
-        case, max_items_per_user="max", eps=SETTINGS.eps, delta=SETTINGS.delta, num_trials=200
+        case, max_items_per_user=bound, eps=SETTINGS.eps, delta=SETTINGS.delta, num_trials=200
     )
     for index, row in enumerate(rows(run)):
         mass = np.ascontiguousarray(run.trials.missing_mass[:, index])
         low, high = mean_interval(mass, alpha=1e-7)
         assert low <= row["exact_mean"] <= high
-        assert row["exact_mean"] > 0
+        assert row["oracle_gap"] == row["exact_mean"] / row["lower_instance"] > 1
+        assert (row["exact_quantile"] is None) == (bound == 2)
+
+
+def test_trials_agree_with_certificates_and_exact_quantiles(case):
+    for bound in (2, "max"):
+        run = run_case(
+            case, max_items_per_user=bound, eps=(0.1, 1.0), delta=1e-5, num_trials=2000, beta=0.05
+        )
+        for index, interval in enumerate(run.intervals["missing_mass"]):
+            low, high, source = interval
+            mass = run.trials.missing_mass[:, index]
+            # True exceedance rates are at most 5 % above `high`, more than 5 % below `low`:
+            # 161 and 47 of 2,000 have probability below 1e-7 by the exact binomial law.
+            assert np.count_nonzero(mass > high * (1 + 1e-12)) < 161
+            assert np.count_nonzero(mass >= low * (1 - 1e-12)) > 47
+            assert (low == high) == (source == "[E3] exact law") == (bound == "max")
+
+
+def test_without_trials_everything_exact_is_proved_and_the_rest_is_named(case, tmp_path):
+    settings = Settings(eps=(0.1, 1.0), num_trials=0)
+    beyond = Case("W*", hard_zipf_profile(1.0, 1.5, 10**12), {"kind": "hard_zipf", "s": 1.5})
+    found = verify([case, beyond], claims(), settings, max_items_per_user=(1, "max"))
+    assert found.sampler == "exact"
+    by_name = {outcome.claim.name: outcome for outcome in found.outcomes}
+    silent = {name for name, outcome in by_name.items() if outcome.needs_trials}
+    assert silent == {"lemma-c.3", "lemma-c.4", "lemma-c.4-printed"}
+    decided = [o for name, o in by_name.items() if name not in silent]
+    assert all(outcome.success is not False for outcome in decided)
+    assert by_name["theorem-3.3-instance-star"].success is True
+    methods = {v.method for outcome in found.outcomes for v in outcome.verdicts}
+    assert methods == {"exact"}
+    assert found.cells["mm_q50"].null_count() == found.cells.height
+    assert found.cells["exact_mean"].null_count() == 0
+    names = write(found, tmp_path, settings={"seed": 0})
+    assert {"decades-ratio.svg", "missing-mass-num_pairs.svg"} <= set(names)
+
+
+def test_data_without_users_cannot_be_simulated():
+    beyond = Case("W*", hard_zipf_profile(1.0, 1.5, 10**6))
+    with pytest.raises(InvalidInput, match="num_trials = 10: must be 0: W. has no users"):
+        run_case(beyond, max_items_per_user=1, eps=(1.0,), delta=1e-5, num_trials=10)
 
 
 def test_the_ladder_is_in_order(result):

@@ -4,8 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from theory import InvalidInput, UserItems, calibrate
-from theory.exact import exact_mean_unclipped, item_weights
+from theory import InvalidInput, Profile, UserItems, calibrate, exact_mean
 
 SETS = {
     "one item": [{0}],
@@ -13,6 +12,11 @@ SETS = {
     "singletons": [{i} for i in range(50)],
     "popular": [{0, 1}] * 200 + [{0, i} for i in range(2, 40)],
 }
+
+
+def mean_of(sets, calibration, bound=4):
+    data = UserItems.from_sets(sets)
+    return exact_mean(Profile.from_user_items(data, max_items_per_user=bound), calibration)
 
 
 def slow_mean(sets, calibration):
@@ -32,7 +36,7 @@ def slow_mean(sets, calibration):
 @pytest.mark.parametrize("eps", [0.1, 1.0, 20.0])
 def test_the_mean_is_that_of_a_slow_sum(name, eps):
     made = calibrate(eps=eps, delta=1e-5, max_items_per_user=4)
-    mean = exact_mean_unclipped(UserItems.from_sets(SETS[name]), made)
+    mean = mean_of(SETS[name], made)
     assert isinstance(mean, float)
     assert mean == pytest.approx(slow_mean(SETS[name], made), rel=1e-11)
 
@@ -42,35 +46,31 @@ def test_a_small_mean_keeps_its_relative_precision():
     made = calibrate(eps=10.0, delta=1e-5, max_items_per_user=1)
     exact = slow_mean(sets, made)
     assert 0 < exact < 1e-100
-    mean = exact_mean_unclipped(UserItems.from_sets(sets), made)
-    assert mean == pytest.approx(exact, rel=1e-7, abs=0)
-
-
-def test_weights_are_sums_over_the_holders():
-    weights = item_weights(UserItems.from_sets(SETS["mixed"]))
-    expected = [0.5 + 1 + 31 / 2**0.5, 0.5 + 1 / 2**0.5, 0.5, 0.5, 1 + 1 / 3**0.5]
-    expected += [1 / 3**0.5, 1 / 3**0.5, 1, 30 / 2**0.5]
-    np.testing.assert_allclose(weights, expected, rtol=1e-14)
+    assert mean_of(sets, made, bound=1) == pytest.approx(exact, rel=1e-7, abs=0)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3), (3, 2)])
 def test_a_grid_gives_an_array_of_its_shape(shape):
-    data = UserItems.from_sets(SETS["mixed"])
     eps = np.linspace(0.5, 3.0, int(np.prod(shape))).reshape(shape)
     made = calibrate(eps=eps, delta=1e-5, max_items_per_user=4)
-    mean = exact_mean_unclipped(data, made)
+    mean = mean_of(SETS["mixed"], made)
     assert mean.shape == shape
     assert mean.dtype == np.float64
     alone = [
-        exact_mean_unclipped(data, calibrate(eps=float(e), delta=1e-5, max_items_per_user=4))
+        mean_of(SETS["mixed"], calibrate(eps=float(e), delta=1e-5, max_items_per_user=4))
         for e in eps.ravel()
     ]
     np.testing.assert_allclose(mean.ravel(), alone, rtol=1e-13)
 
 
-@pytest.mark.parametrize("bound", [1, 3, np.array([4, 3])])
-def test_clipped_data_are_refused(bound):
-    data = UserItems.from_sets(SETS["mixed"])
-    made = calibrate(eps=1.0, delta=1e-5, max_items_per_user=bound)
-    with pytest.raises(InvalidInput, match="must be at least the largest set, 4"):
-        exact_mean_unclipped(data, made)
+def test_a_calibration_for_another_bound_is_refused():
+    made = calibrate(eps=1.0, delta=1e-5, max_items_per_user=np.array([4, 3]))
+    with pytest.raises(InvalidInput, match="max_items_per_user = 3: must be 4"):
+        mean_of(SETS["mixed"], made)
+
+
+def test_bare_frequencies_are_refused():
+    made = calibrate(eps=1.0, delta=1e-5, max_items_per_user=1)
+    profile = Profile.from_frequencies([3, 2], max_set_size=2, max_items_per_user=1)
+    with pytest.raises(InvalidInput, match="profile = .*must know the .*set sizes"):
+        exact_mean(profile, made)
