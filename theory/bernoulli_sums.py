@@ -27,10 +27,10 @@ _OUTSIDE_LOG = -42.2
 _CERTAIN = 1e-18
 # Fourier coefficients below exp(-41) = 2^-59 are set to 0: together they move a cdf value by 4e-17.
 _NEGLIGIBLE_LOG = -41.0
-# Classes this rare are summed by a power series of so many terms.
-_RARE, _TERMS = 2.0**-7, 9
-# Frequencies at once, and entries (frequencies x classes) at once: temporaries stay in cache.
-_FREQUENCIES, _ENTRIES = 2**14, 2**16
+# The Fourier series of a class ends at terms below exp(-44); above this chance it is too long.
+_TERM_LOG, _STEEP = -44.0, 0.47
+# Frequencies x classes at once, so that temporaries stay in cache, and at most class by class.
+_ENTRIES, _PRECISE_ENTRIES = 2**16, 2**22
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -134,9 +134,8 @@ def bernoulli_sum_law(
 ) -> LatticeLaw:
     """Law of X = sum of w * Binomial(multiplicity, miss), all independent.
 
-    The characteristic function, evaluated on the frequencies of a window outside of which at most
-    1e-18 lies, and a fast Fourier transform. Time is linear in the number of classes, times the
-    few frequencies at which the characteristic function is not negligible.
+    The characteristic function on the frequencies of a window outside of which at most 1e-18 lies,
+    and a fast Fourier transform. Time is linear in the number of classes and in the window.
 
     Args:
         weights: Whole numbers w of at least 0.
@@ -248,7 +247,7 @@ class _Centred:
     chance: np.ndarray
     times: np.ndarray
 
-    def of(self, chosen: np.ndarray) -> _Centred:
+    def of(self, chosen: Any) -> _Centred:
         """Only some of the classes."""
         parts = (self.weights[chosen], self.chance[chosen], self.times[chosen])
         return _Centred(self.constant, *parts)
@@ -347,79 +346,60 @@ def _cumulants(
 def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[np.ndarray, float]:
     """E exp(i theta (X - constant + shift)) at theta = 2 pi j/length, j = 0..length/2.
 
-    Classes are taken in order of their variance, and a frequency is left as soon as what remains
-    of it is negligible. Second result: the sum over j >= 1 of coefficient times the error of its
-    logarithm over j, in units of the machine epsilon; no cdf value is off by more than this.
+    One transform gives the logarithm at all frequencies. Where many items are uncertain it is
+    negligible at all but a few, which are then summed class by class, to full precision.
+    Second result: the sum over j >= 1 of coefficient times the error of its logarithm over j, in
+    units of the machine epsilon; no cdf value is off by more than this.
     """
-    rare = part.chance <= _RARE
-    groups = [_Series(part.of(rare)), _Logs(part.of(~rare))]
-    # First the group that makes most frequencies negligible for its cost.
-    groups.sort(key=lambda group: -float(group.variances.mean()) if group.weights.size else 0.0)
+    steep = part.chance > _STEEP
+    logs, size = _logs_by_transform(part.of(~steep), length)
+    # The factors left out are at most 1.
+    alive = np.flatnonzero(logs.real > _NEGLIGIBLE_LOG)
+    if alive.size * part.weights.size <= _PRECISE_ENTRIES:
+        logs = _logs(part, alive, length)
+        by_angle = float((part.times * part.chance) @ np.abs(part.weights.astype(np.float64)))
+        by_count = np.pi * float(part.times @ part.chance)
+        error = 4 * (1 - logs.real + np.minimum(2 * np.pi / length * alive * by_angle, by_count))
+    else:
+        logs = logs[alive] + _logs(part.of(steep), alive, length)
+        error = 4 * (1 - logs.real + np.log2(length) * size)
+    angle = 2 * np.pi / length * (alive * (shift % length) % length)
     coefficients = np.zeros(length // 2 + 1, np.complex128)
-    by_angle = float((part.times * part.chance) @ np.abs(part.weights.astype(np.float64)))
-    by_count = np.pi * float(part.times @ part.chance)
-    errors = 0.0
-    for start in range(0, coefficients.size, _FREQUENCIES):
-        alive = np.arange(start, min(start + _FREQUENCIES, coefficients.size))
-        logs = np.zeros(alive.size, np.complex128)
-        for group in groups:
-            done = 0
-            while done < group.weights.size and alive.size:
-                block = slice(done, done + max(1, _ENTRIES // alive.size))
-                logs += group.logs(_steps(alive, group.weights[block], length), block)
-                done = block.stop
-                kept = logs.real > _NEGLIGIBLE_LOG
-                if not np.all(kept):
-                    alive, logs = alive[kept], logs[kept]
-        angle = 2 * np.pi / length * (alive * (shift % length) % length)
-        coefficients[alive] = np.exp(logs + 1j * angle)
-        size_of_logs = 1 - logs.real + np.minimum(2 * np.pi / length * alive * by_angle, by_count)
-        terms = np.exp(logs.real) * size_of_logs / np.maximum(alive, 1)
-        errors += float(terms[alive > 0].sum())
-    return coefficients, 4 * errors
+    coefficients[alive] = np.exp(logs + 1j * angle)
+    terms = np.exp(logs.real) * error / np.maximum(alive, 1)
+    return coefficients, float(terms[alive > 0].sum())
 
 
-class _Logs:
-    """Sum of times * ln(1 + p z) over classes, z = e^(i x) - 1."""
+def _logs_by_transform(part: _Centred, length: int) -> tuple[np.ndarray, float]:
+    """Sum of times * ln(1 - p + p e^(i x w)) at all frequencies, and the sum of its terms' sizes.
 
-    def __init__(self, part: _Centred) -> None:
-        variances = part.times * part.chance * (1 - part.chance)
-        order = np.argsort(-variances)
-        self.variances, self.weights = variances[order], part.weights[order]
-        self.chance, self.times = part.chance[order], part.times[order].astype(np.float64)
+    ln(1 - p + p e^(ixw)) = ln(1 - p) - sum over k of (-r)^k/k e^(ikxw), r = p/(1 - p): a Fourier
+    series with few terms, added over all classes into one array and transformed at once.
+    """
+    odds, times = part.chance / (1 - part.chance), part.times.astype(np.float64)
+    log_odds = np.log(odds)
+    terms = np.maximum(np.ceil((_TERM_LOG - np.log(times)) / log_odds), 1).astype(np.int64)
+    row = np.repeat(np.arange(terms.size), terms)
+    k = np.arange(row.size) - np.repeat(np.cumsum(terms) - terms, terms) + 1
+    value = times[row] * np.exp(k * log_odds[row]) / k
+    place = k * (part.weights[row] % length) % length
+    series = np.bincount(place, np.where(k % 2, value, -value), minlength=length)
+    constant = float(times @ np.log1p(odds))
+    return np.conj(np.fft.rfft(series)) - constant, float(value.sum()) + constant
 
-    def logs(self, z: Any, block: slice) -> np.ndarray:
-        """[frequencies], from z [frequencies, classes of the block]."""
-        p, times = self.chance[block], self.times[block]
+
+def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> np.ndarray:
+    """Sum of times * ln(1 + p z), z = e^(ixw) - 1, at some frequencies, class by class."""
+    total = np.zeros(frequencies.size, np.complex128)
+    for start in range(0, part.weights.size, step := max(1, _ENTRIES // max(frequencies.size, 1))):
+        block = part.of(slice(start, start + step))
+        p, times = block.chance, block.times.astype(np.float64)
+        z = _steps(frequencies, block.weights, length)
         with np.errstate(divide="ignore"):  # p = 1/2, x = pi: the factor is 0
             # |1 + p z|^2 = 1 + 2 p (1 - p) Re z, as |z|^2 = -2 Re z.
-            sizes = 0.5 * np.log1p(2 * p * (1 - p) * z.real)
-        return sizes @ times + 1j * (np.arctan2(p * z.imag, 1 + p * z.real) @ times)
-
-
-class _Series:
-    """The same for p <= 2^-7, by the power series: classes of equal weight become one.
-
-    |p z| <= 2^-6, so nine terms leave out 2^-57 of the first.
-    """
-
-    def __init__(self, part: _Centred) -> None:
-        weights, inverse = np.unique(part.weights, return_inverse=True)
-        powers = [
-            (-1) ** (k + 1) / k * np.bincount(inverse, part.times * part.chance**k, weights.size)
-            for k in range(1, _TERMS + 1)
-        ]
-        order = np.argsort(-powers[0])
-        self.weights = weights[order]
-        self.powers = np.stack(powers)[:, order]
-        self.variances = self.powers[0]
-
-    def logs(self, z: Any, block: slice) -> np.ndarray:
-        """[frequencies], from z [frequencies, weights of the block]."""
-        total = np.zeros_like(z)
-        for power in self.powers[::-1, block]:
-            total = (total + power) * z
-        return total.sum(axis=1)
+            sizes = np.maximum(0.5 * np.log1p(2 * p * (1 - p) * z.real), -1e3)
+        total += sizes @ times + 1j * (np.arctan2(p * z.imag, 1 + p * z.real) @ times)
+    return total
 
 
 def _steps(frequencies: np.ndarray, weights: np.ndarray, length: int) -> np.ndarray:

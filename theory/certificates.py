@@ -20,8 +20,8 @@ from theory.lemmas import CLIPPED, NOTHING_CLIPPED
 from theory.miss_probability import MissProbabilities
 
 Side = Literal["upper", "lower"]
-# A product bound * N of floats may fall short of the whole number that was meant by this much.
-_WHOLE_GUARD = 1e-12
+# A share k/N times N may round to just below k: twice half a unit in the last place, and room.
+_WHOLE_GUARD = 4 * float(np.finfo(np.float64).eps)
 _SOURCE = "negative association"
 
 
@@ -91,8 +91,8 @@ def exact_quantile(misses: MissProbabilities, q: float) -> Any:
 def exact_exceedance(misses: MissProbabilities, bound: Reals) -> Any:
     """Exact P(MM > bound) where no user is clipped.
 
-    MM is a whole number over N; P(MM > bound) is that of N MM > floor(bound N (1 + 1e-12)), so a
-    bound that was meant as k/N stays at k however it was rounded.
+    N MM is a whole number, compared with floor(bound N (1 + 9e-16)): a bound that was meant as k/N
+    stays at k however it was rounded.
 
     Args:
         misses: Miss probabilities, any grid, Delta0 >= L.
@@ -106,6 +106,14 @@ def exact_exceedance(misses: MissProbabilities, bound: Reals) -> Any:
 
     Source:
         [E3].
+
+    Example:
+        >>> misses = MissProbabilities(
+        ...     miss=np.array([0.5]), hit=np.array([0.5]), frequencies=np.array([2]),
+        ...     multiplicity=np.array([2]), num_pairs=4, independent=True,
+        ... )
+        >>> round(exact_exceedance(misses, 0.5), 12), round(exact_exceedance(misses, 0.49), 12)
+        (0.25, 0.75)
     """
     _require_independent(misses)
     limits = np.broadcast_to(np.asarray(bound, np.float64), misses.miss.shape[:-1])
@@ -248,6 +256,15 @@ def certificate(misses: MissProbabilities, beta: float) -> Bound:
 
     Source:
         [E5], [E6].
+
+    Example:
+        >>> misses = MissProbabilities(
+        ...     miss=np.array([0.5]), hit=np.array([0.5]), frequencies=np.array([2]),
+        ...     multiplicity=np.array([50]), num_pairs=100, independent=True,
+        ... )
+        >>> best = certificate(misses, 0.05)
+        >>> round(best.value, 4), round(best.details["chernoff"], 4)
+        (0.6447, 0.6713)
     """
     hinge, chernoff = hinge_bound(misses, beta), chernoff_bound(misses, beta)
     value = np.minimum(hinge.value, chernoff.value)
@@ -272,6 +289,14 @@ def variance_bound(
 
     Source:
         [E5].
+
+    Example:
+        >>> misses = MissProbabilities(
+        ...     miss=np.array([0.5]), hit=np.array([0.5]), frequencies=np.array([2]),
+        ...     multiplicity=np.array([50]), num_pairs=100, independent=True,
+        ... )
+        >>> variance_bound(misses)
+        0.005
     """
     costs, scale = _costs(misses, weights)
     squares = misses.multiplicity * (costs / scale) ** 2
@@ -342,6 +367,15 @@ def exact_max_quantile(misses: MissProbabilities, q: float) -> Any:
 
     Source:
         [E3].
+
+    Example:
+        >>> misses = MissProbabilities(
+        ...     miss=np.array([0.01, 0.5]), hit=np.array([0.99, 0.5]),
+        ...     frequencies=np.array([30, 1]), multiplicity=np.array([1, 10]),
+        ...     num_pairs=40, independent=True,
+        ... )
+        >>> exact_max_quantile(misses, 0.95), exact_max_quantile(misses, 0.995)
+        (0.025, 0.75)
     """
     q = float(check_beta(q, "q"))
     _require_independent(misses)

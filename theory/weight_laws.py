@@ -354,7 +354,7 @@ def _law_size_by_size(laws: _Laws, row: int) -> np.ndarray:
     Left out are states of less than exp(-97) in all.
     """
     entries = slice(*laws.table.indptr[row : row + 2])
-    states = int(_states(laws.mean[row]))
+    states = int(_states(laws.mean[row : row + 1])[0])
     law = np.ones(1)
     for column, count in zip(laws.table.indices[entries], laws.table.data[entries], strict=True):
         kept, chance, _ = binomial_window(int(count), float(laws.keep[column]))
