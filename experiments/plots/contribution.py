@@ -119,7 +119,7 @@ def _vertical(axes: Axes, values: list[np.ndarray]) -> None:
     lowest = float(max(least, look.positive(values[0]).min(initial=high) / _LEAST_SHOWN))
     if high / lowest > 12:
         reach = (high / lowest) ** 0.15
-        look.log_axis(axes, "y", lowest / reach, min(high * reach, max(high, 1.0) * 1.3))
+        look.log_axis(axes, "y", lowest / np.sqrt(reach), min(high * reach, max(high, 1.0) * 1.3))
     else:
         axes.set_ylim(0, high * 1.1)
 

@@ -1,4 +1,4 @@
-"""Certificates against trials on every real data set present: valid, and within 5 % of the truth."""
+"""Certificates against trials on the real data sets present: valid, and within 5 % of the truth."""
 
 import numpy as np
 import pytest
