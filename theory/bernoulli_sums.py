@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int64, Num
+from jaxtyping import Complex128, Float64, Int64, Num
 from scipy.fft import next_fast_len
 from scipy.special import expit
 
@@ -32,6 +32,7 @@ _TERM_LOG, _STEEP = -44.0, 0.47
 # Frequencies x classes at once, so that temporaries stay in cache, and at most class by class.
 _ENTRIES, _PRECISE_ENTRIES = 2**16, 2**22
 _EPS = float(np.finfo(np.float64).eps)
+Coefficients: TypeAlias = Complex128[np.ndarray, " frequencies"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +344,7 @@ def _cumulants(
     return float(times @ logs), float(first.sum()), float(first @ (weights * (1 - tilted)))
 
 
-def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[np.ndarray, float]:
+def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[Coefficients, float]:
     """E exp(i theta (X - constant + shift)) at theta = 2 pi j/length, j = 0..length/2.
 
     One transform gives the logarithm at all frequencies. Where many items are uncertain it is
@@ -370,7 +371,7 @@ def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[n
     return coefficients, float(terms[alive > 0].sum())
 
 
-def _logs_by_transform(part: _Centred, length: int) -> tuple[np.ndarray, float]:
+def _logs_by_transform(part: _Centred, length: int) -> tuple[Coefficients, float]:
     """Sum of times * ln(1 - p + p e^(i x w)) at all frequencies, and the sum of its terms' sizes.
 
     ln(1 - p + p e^(ixw)) = ln(1 - p) - sum over k of (-r)^k/k e^(ikxw), r = p/(1 - p): a Fourier
@@ -388,7 +389,7 @@ def _logs_by_transform(part: _Centred, length: int) -> tuple[np.ndarray, float]:
     return np.conj(np.fft.rfft(series)) - constant, float(value.sum()) + constant
 
 
-def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> np.ndarray:
+def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> Coefficients:
     """Sum of times * ln(1 + p z), z = e^(ixw) - 1, at some frequencies, class by class."""
     total = np.zeros(frequencies.size, np.complex128)
     for start in range(0, part.weights.size, step := max(1, _ENTRIES // max(frequencies.size, 1))):
@@ -402,7 +403,9 @@ def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> np.ndarray:
     return total
 
 
-def _steps(frequencies: np.ndarray, weights: np.ndarray, length: int) -> np.ndarray:
+def _steps(
+    frequencies: np.ndarray, weights: np.ndarray, length: int
+) -> Complex128[np.ndarray, "frequencies weights"]:
     """e^(i x) - 1 at x = 2 pi j w/length, [frequencies, weights]."""
     turns = frequencies[:, None] * (weights % length) % length
     turns -= length * (turns > length // 2)  # in (-length/2, length/2]: sines keep their digits

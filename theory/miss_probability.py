@@ -34,7 +34,7 @@ class MissProbabilities:
         ...     frequencies=np.array([2, 1]), multiplicity=np.array([1, 2]), num_pairs=4,
         ...     independent=False,
         ... )
-        >>> misses.mean_missing_mass, misses.at(0).mean_missed, misses.at(1).mean_power(2)
+        >>> misses.mean_missing_mass, misses.at(0).mean_missed, misses.at(1).mean_power(2.0)
         (array([0.25, 0.75]), 1.0, 0.25)
     """
 

@@ -33,7 +33,7 @@ _DIGITS = 29.0
 _FEW_HOLDERS, _MANY_HOLDERS = 64, 200_000
 # Noise of less than this many steps of the weight shows the steps: no single tilt fits then.
 _COARSE = 0.25
-# Elements of a work array: a few of them fit in the second-level cache.
+# Elements of a work array, 2 MB of float64.
 _CHUNK = 2**18
 # Spacing of the tilts, in standard deviations; a tilt that far off costs a factor e^(d^2/2) of
 # rounding, and one closer to 0 than this would need a fine grid because of the pole there.

@@ -7,5 +7,6 @@ at once.
 from experiments.loading.errors import DataError
 from experiments.loading.presets import PRESETS, Layout, data_folder
 from experiments.loading.reading import FORMATS, load
+from experiments.loading.scan import Scan, scan
 
-__all__ = ["FORMATS", "PRESETS", "DataError", "Layout", "data_folder", "load"]
+__all__ = ["FORMATS", "PRESETS", "DataError", "Layout", "Scan", "data_folder", "load", "scan"]

@@ -58,7 +58,7 @@ class Part:
             raise DataError(self.name, "empty file")
         if self.is_parquet:
             raise DataError(self.name, "a Parquet file, which this format cannot be read from")
-        _check_utf8(self.name, content)
+        check_utf8(self.name, content)
         if b"\r" in content and b"\n" not in content:
             content = content.replace(b"\r", b"\n")
         return content.strip(b"\r\n")
@@ -78,13 +78,24 @@ def parts(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Part]:
     Raises:
         DataError: A path does not exist, cannot be read, or is damaged.
     """
+    for name, path in files(paths):
+        yield from _unpack(name, _read(path), 0)
+
+
+def files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[tuple[str, Path]]:
+    """Name for messages and path of all files of a data set, packed ones too."""
     for given in paths:
         path = Path(given)
         if path.is_dir():
             for file in _data_files(path):
-                yield from _unpack(f"{_base(path)}/{file.name}", _read(file), 0)
+                yield f"{_base(path)}/{file.name}", file
         else:
-            yield from _unpack(path.name, _read(path), 0)
+            yield path.name, path
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file with these first bytes is gzip or zip."""
+    return head.startswith((_GZIP, _ZIP, _EMPTY_ZIP))
 
 
 def describe(paths: Sequence[str | os.PathLike[str]]) -> str:
@@ -125,7 +136,7 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _unpack(name: str, content: bytes, depth: int) -> Iterator[Part]:
-    compressed = content.startswith((_GZIP, _ZIP, _EMPTY_ZIP))
+    compressed = is_packed(content)
     if compressed and depth == _DEEPEST:
         raise DataError(name, f"compressed more than {_DEEPEST} times")
     if content.startswith(_GZIP):
@@ -171,8 +182,11 @@ def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
         raise DataError(name, "a zip file with a password or an unusual compression") from None
 
 
-def _check_utf8(name: str, content: bytes) -> None:
-    """Decodes in steps, so that a large file is never held as text beside its bytes."""
+def check_utf8(name: str, content: bytes) -> None:
+    """Raise unless these bytes are UTF-8 text.
+
+    They are decoded in steps, so that a large file is never held as text beside its bytes.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(content), _DECODE_STEP):

@@ -38,6 +38,7 @@ class Table:
         header: Whether the first line names the columns.
         guessed: Whether that is no more than a guess.
         names: Column names, or the first line's fields where there is no header.
+        first_line: Number in the file of the first line of `content`, for messages.
     """
 
     part: Part
@@ -46,6 +47,7 @@ class Table:
     header: bool
     guessed: bool
     names: tuple[str, ...]
+    first_line: int = 1
 
     @classmethod
     def peek(
@@ -68,14 +70,14 @@ class Table:
             try:
                 names = tuple(pl.read_parquet_schema(io.BytesIO(part.content)))
             except (pl.exceptions.PolarsError, OSError) as error:
-                raise _unreadable(part, "Parquet", error) from None
+                raise unreadable(part, "Parquet", error) from None
             return cls(part, b"", None, True, False, names)
         content = part.text()
         if content.startswith(b"<?xml"):
             raise DataError(part.name, "an XML file; use --format posts-xml if it is a Posts.xml")
         head = content[:_HEAD_BYTES].decode("utf-8", "ignore")  # a character may be cut at the end
         separator = separator or table_separator(head, part.suffix)
-        content, separator = _one_character(part, content, separator)
+        content, separator = one_character(part, content, separator)
         head = content[:_HEAD_BYTES].decode("utf-8", "ignore")
         rows = _first_rows(part, head, separator, whole=len(content) <= _HEAD_BYTES)
         guessed = False
@@ -129,12 +131,12 @@ class Table:
                     io.BytesIO(self.part.content), columns=[self.names[i] for i in distinct]
                 )
             except (pl.exceptions.PolarsError, OSError) as error:
-                raise _unreadable(self.part, "Parquet", error) from None
+                raise unreadable(self.part, "Parquet", error) from None
             frame = frame.select(self.names[i] for i in distinct)
         else:
             frame = self._read_text(distinct)
         series = dict(zip(distinct, frame.get_columns(), strict=True))
-        return pl.DataFrame([_plain(series[c]).alias(str(i)) for i, c in enumerate(columns)])
+        return pl.DataFrame([plain_column(series[c]).alias(str(i)) for i, c in enumerate(columns)])
 
     def _read_text(self, columns: list[int]) -> pl.DataFrame:
         assert self.separator is not None
@@ -162,12 +164,13 @@ class Table:
                 next(reader)
             for row in reader:
                 if len(row) > width:
-                    problem = f"line {reader.line_num} has {len(row)} fields, the first {width}"
+                    line = reader.line_num + self.first_line - 1
+                    problem = f"line {line} has {len(row)} fields, the first {width}"
                     raise DataError(self.part.name, problem)
                 for values, column in zip(picked, columns, strict=True):
                     values.append(row[column] if column < len(row) else None)
         except csv.Error as error:
-            problem = f"line {reader.line_num}: {error}"
+            problem = f"line {reader.line_num + self.first_line - 1}: {error}"
             if "unexpected end" in str(error):
                 problem = "a quotation mark opens a field and is never closed"
             raise DataError(self.part.name, problem) from None
@@ -176,7 +179,7 @@ class Table:
         )
 
 
-def _plain(series: pl.Series) -> pl.Series:
+def plain_column(series: pl.Series) -> pl.Series:
     """Text as String with empty fields null; NaN is null too."""
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
@@ -185,7 +188,8 @@ def _plain(series: pl.Series) -> pl.Series:
     return series.fill_nan(None) if series.dtype.is_float() else series
 
 
-def _one_character(part: Part, content: bytes, separator: str) -> tuple[bytes, str]:
+def one_character(part: Part, content: bytes, separator: str) -> tuple[bytes, str]:
+    """Content and separator such that the separator is one ASCII character."""
     if separator == " " and b'"' not in content:
         content = re.sub(rb" {2,}", b" ", content)  # columns aligned by spaces
         content = re.sub(rb"(?m)^ | (?=\r?$)", b"", content)
@@ -215,6 +219,7 @@ def _first_rows(part: Part, head: str, separator: str, *, whole: bool) -> list[l
     return rows
 
 
-def _unreadable(part: Part, kind: str, error: Exception) -> DataError:
+def unreadable(part: Part, kind: str, error: Exception) -> DataError:
+    """What to raise where polars cannot read a file of that kind."""
     lines = str(error).splitlines() or [type(error).__name__]
     return DataError(part.name, f"cannot be read as {kind} ({one_line(lines[0])})")

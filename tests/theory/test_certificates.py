@@ -194,6 +194,22 @@ def test_the_quantile_of_the_largest_missed_mass_is_in_its_bracket(enumerations)
                 assert exact_max_quantile(misses, 1 - level) == pytest.approx(lower.value)
 
 
+def test_a_bracket_is_closed_where_its_sum_is_exactly_beta():
+    misses = MissProbabilities(
+        miss=np.array([0.25, 0.25, 0.25]),
+        hit=np.array([0.75, 0.75, 0.75]),
+        frequencies=np.array([1, 3, 2]),
+        multiplicity=np.array([2, 1, 1]),
+        num_pairs=7,
+        independent=False,
+    )
+    lower, upper = max_missing_mass_bracket(misses, 0.5)
+    assert upper.value == 1 / 7  # one item of 3, one of 2: 0.25 + 0.25
+    assert lower.value == 1 / 7  # 1 - 0.75^2 = 0.4375, and with those of 1 it is 0.68
+    assert max_missing_mass_bracket(misses, 0.4999)[1].value == 2 / 7
+    assert max_missing_mass_bracket(misses, 0.4374)[0].value == 2 / 7
+
+
 def test_other_weights_cover_too(enumerations):
     for exact, beta, _ in enumerations[:300]:
         misses = exact.misses()
@@ -261,6 +277,9 @@ def test_a_certificate_never_fails_for_tiny_beta():
     misses = larger(3)
     best = certificate(misses, 1e-14)
     assert best.value == chernoff_bound(misses, 1e-14).value < hinge_bound(misses, 1e-14).value
+    # With nothing left to say, it says that between none and all of the mass is missed.
+    assert hinge_bound(misses, 1e-20).value == 1.0
+    assert hinge_bound(misses, 1e-20, side="lower").value == 0.0
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3)])
