@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Complex128, Float64, Int64, Num
+from jaxtyping import Float64, Int64, Num
 from scipy.fft import next_fast_len
 from scipy.special import expit
 
@@ -32,7 +32,6 @@ _TERM_LOG, _STEEP = -44.0, 0.47
 # Frequencies x classes at once, so that temporaries stay in cache, and at most class by class.
 _ENTRIES, _PRECISE_ENTRIES = 2**16, 2**22
 _EPS = float(np.finfo(np.float64).eps)
-Coefficients: TypeAlias = Complex128[np.ndarray, " frequencies"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +343,7 @@ def _cumulants(
     return float(times @ logs), float(first.sum()), float(first @ (weights * (1 - tilted)))
 
 
-def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[Coefficients, float]:
+def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[np.ndarray, float]:
     """E exp(i theta (X - constant + shift)) at theta = 2 pi j/length, j = 0..length/2.
 
     One transform gives the logarithm at all frequencies. Where many items are uncertain it is
@@ -355,23 +354,25 @@ def _characteristic_function(part: _Centred, shift: int, length: int) -> tuple[C
     steep = part.chance > _STEEP
     logs, size = _logs_by_transform(part.of(~steep), length)
     # The factors left out are at most 1.
-    alive = np.flatnonzero(logs.real > _NEGLIGIBLE_LOG)
+    alive = np.flatnonzero(np.real(logs) > _NEGLIGIBLE_LOG)
     if alive.size * part.weights.size <= _PRECISE_ENTRIES:
         logs = _logs(part, alive, length)
         by_angle = float((part.times * part.chance) @ np.abs(part.weights.astype(np.float64)))
         by_count = np.pi * float(part.times @ part.chance)
-        error = 4 * (1 - logs.real + np.minimum(2 * np.pi / length * alive * by_angle, by_count))
+        error = 4 * (
+            1 - np.real(logs) + np.minimum(2 * np.pi / length * alive * by_angle, by_count)
+        )
     else:
         logs = logs[alive] + _logs(part.of(steep), alive, length)
-        error = 4 * (1 - logs.real + np.log2(length) * size)
+        error = 4 * (1 - np.real(logs) + np.log2(length) * size)
     angle = 2 * np.pi / length * (alive * (shift % length) % length)
     coefficients = np.zeros(length // 2 + 1, np.complex128)
     coefficients[alive] = np.exp(logs + 1j * angle)
-    terms = np.exp(logs.real) * error / np.maximum(alive, 1)
+    terms = np.exp(np.real(logs)) * error / np.maximum(alive, 1)
     return coefficients, float(terms[alive > 0].sum())
 
 
-def _logs_by_transform(part: _Centred, length: int) -> tuple[Coefficients, float]:
+def _logs_by_transform(part: _Centred, length: int) -> tuple[np.ndarray, float]:
     """Sum of times * ln(1 - p + p e^(i x w)) at all frequencies, and the sum of its terms' sizes.
 
     ln(1 - p + p e^(ixw)) = ln(1 - p) - sum over k of (-r)^k/k e^(ikxw), r = p/(1 - p): a Fourier
@@ -389,7 +390,7 @@ def _logs_by_transform(part: _Centred, length: int) -> tuple[Coefficients, float
     return np.conj(np.fft.rfft(series)) - constant, float(value.sum()) + constant
 
 
-def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> Coefficients:
+def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> np.ndarray:
     """Sum of times * ln(1 + p z), z = e^(ixw) - 1, at some frequencies, class by class."""
     total = np.zeros(frequencies.size, np.complex128)
     for start in range(0, part.weights.size, step := max(1, _ENTRIES // max(frequencies.size, 1))):
@@ -398,14 +399,12 @@ def _logs(part: _Centred, frequencies: np.ndarray, length: int) -> Coefficients:
         z = _steps(frequencies, block.weights, length)
         with np.errstate(divide="ignore"):  # p = 1/2, x = pi: the factor is 0
             # |1 + p z|^2 = 1 + 2 p (1 - p) Re z, as |z|^2 = -2 Re z.
-            sizes = np.maximum(0.5 * np.log1p(2 * p * (1 - p) * z.real), -1e3)
-        total += sizes @ times + 1j * (np.arctan2(p * z.imag, 1 + p * z.real) @ times)
+            sizes = np.maximum(0.5 * np.log1p(2 * p * (1 - p) * np.real(z)), -1e3)
+        total += sizes @ times + 1j * (np.arctan2(p * np.imag(z), 1 + p * np.real(z)) @ times)
     return total
 
 
-def _steps(
-    frequencies: np.ndarray, weights: np.ndarray, length: int
-) -> Complex128[np.ndarray, "frequencies weights"]:
+def _steps(frequencies: np.ndarray, weights: np.ndarray, length: int) -> np.ndarray:
     """e^(i x) - 1 at x = 2 pi j w/length, [frequencies, weights]."""
     turns = frequencies[:, None] * (weights % length) % length
     turns -= length * (turns > length // 2)  # in (-length/2, length/2]: sines keep their digits
