@@ -45,14 +45,14 @@ def miss_probability_bound(
         >>> round(miss, 6), round(hit, 6)
         (0.356801, 0.643199)
     """
-    kept, chance, dropped = _binomial_window(frequency, keep_probability)
+    kept, chance, dropped = binomial_window(frequency, keep_probability)
     margin = (kept / np.sqrt(max_kept) - threshold) / sigma
     miss = np.where(kept == 0, 1.0, ndtr(-margin))
     hit = np.where(kept == 0, 0.0, ndtr(margin))
     return min(1.0, float(chance @ miss) + dropped), float(chance @ hit)
 
 
-def _binomial_window(n: int, p: float) -> tuple[np.ndarray, np.ndarray, float]:
+def binomial_window(n: int, p: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Values and probabilities of Bin(n, p) in a window, and a bound on what lies outside.
 
     Probabilities are built by ratios from the mode and normalised, which avoids the cancellation

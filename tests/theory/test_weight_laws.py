@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from theory import calibrate, weight_laws
+from theory import calibrate, recursion, weight_laws
 from theory.weight_laws import log_none_kept, noisy_tails
 
 METHODS = ("recursion", "set sizes", "inversion")
@@ -23,9 +23,10 @@ def force(monkeypatch, method):
         weight_laws, "_recursion_pays", lambda laws, rows, *_: np.full(rows.size, direct)
     )
     price = 0.0 if method == "set sizes" else 1e300
-    monkeypatch.setattr(
-        weight_laws, "_size_by_size_time", lambda laws, rows: np.full(rows.size, price)
-    )
+    for module in (recursion, weight_laws):
+        monkeypatch.setattr(
+            module, "size_by_size_time", lambda laws, rows: np.full(rows.size, price)
+        )
 
 
 def tails(base, holders, calibration):
