@@ -20,6 +20,7 @@ from experiments.statistics.slopes import empirical_quantile
 from theory import (
     Bound,
     Calibration,
+    ItemClasses,
     MissProbabilities,
     Profile,
     UserItems,
@@ -74,6 +75,19 @@ class Case:
         if max_items_per_user == "max":
             return self.data.max_set_size
         return int(max_items_per_user)
+
+    @property
+    def classes(self) -> ItemClasses:
+        """Holders of the items by set size.
+
+        Raises:
+            InvalidInput: Only frequencies are known.
+        """
+        data = self.data
+        classes = data.classes if isinstance(data, Profile) else data.item_classes
+        if classes is None:
+            invalid("data", self.name, "must know the set sizes of the items' holders")
+        return classes
 
     def profile(self, max_items_per_user: int) -> Profile:
         """Sufficient statistics at one Delta0."""
@@ -212,6 +226,7 @@ def run_case(
     mechanism: str = "wgm",
     num_trials: int = 1000,
     seed: int = 0,
+    devices: Sequence[Any] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Run:
     """A case at one Delta0 over a grid of eps, simulated if trials are asked for.
@@ -226,6 +241,7 @@ def run_case(
         mechanism: Mechanism name.
         num_trials: Number of trials; 0: none, and JAX is not needed.
         seed: Seed of the trials.
+        devices: JAX devices that share the trials; default all.
         progress: Called as progress(done, total).
 
     Returns:
@@ -245,7 +261,13 @@ def run_case(
         if isinstance(case.data, Profile):
             invalid("num_trials", num_trials, f"must be 0: {case.name} has no users to simulate")
         trials = simulate(
-            case.data, calibration, mechanism, num_trials=num_trials, seed=seed, progress=progress
+            case.data,
+            calibration,
+            mechanism,
+            num_trials=num_trials,
+            seed=seed,
+            devices=devices,
+            progress=progress,
         )
     return Run(
         case=case,

@@ -15,13 +15,11 @@ With many looks the p-values are anytime-valid, so trials may be added to any ce
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
+from experiments.plain import plain
 from experiments.statistics.evidence import (
     Evidence,
     ExactEvidence,
@@ -102,19 +100,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as strict JSON: plain Python values, None where a number is not finite."""
-        return _plain(asdict(self))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+        return plain(asdict(self))
 
 
 def judge(

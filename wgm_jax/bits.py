@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import UInt32
 
+from wgm_jax.mechanism import Array
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
@@ -32,9 +34,9 @@ def random_bits(key: jax.Array, shape: tuple[int, ...]) -> UInt32[jax.Array, " .
 
 
 def threefry(
-    key: UInt32[jax.Array, " 2"], high: UInt32[jax.Array, " ..."], low: UInt32[jax.Array, " ..."]
-) -> tuple[UInt32[jax.Array, " ..."], UInt32[jax.Array, " ..."]]:
-    """Threefry-2x32 with 20 rounds: the block cipher at counters (high, low)."""
+    key: UInt32[Array, " 2"], high: UInt32[Array, "*shape"], low: UInt32[Array, "*shape"]
+) -> tuple[UInt32[Array, "*shape"], UInt32[Array, "*shape"]]:
+    """Threefry-2x32 with 20 rounds: the block cipher at counters (high, low), in JAX or NumPy."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
     high, low = high + schedule[0], low + schedule[1]
     for i in range(5):

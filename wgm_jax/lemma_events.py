@@ -1,7 +1,7 @@
 """What happens inside a WGM trial: lost items, kept copies, weights of what is missed.
 
 `simulate` reports what a user of the mechanism sees. The lemmas behind Theorem 3.3 speak of the
-steps before: this is the same trial (same keys, same draws), observed there.
+steps before: this is a trial of the padded sampler (same keys, same draws), observed there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LemmaEvents:
 def lemma_events(
     data: UserItems, calibration: Calibration, *, beta: float, num_trials: int, seed: int = 0
 ) -> LemmaEvents:
-    """Observe trials 0, 1, ... of `simulate` with this seed from inside.
+    """Observe trials 0, 1, ... of `simulate(..., sampler="padded")` with this seed from inside.
 
     Args:
         data: The data set.

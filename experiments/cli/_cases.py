@@ -28,6 +28,7 @@ def one_case(data: DataOptions, zipf: ZipfOptions, *, scan: bool) -> Case:
         InvalidInput: Both a formula and DATA are given, or a scan of what is not a plain table.
     """
     from experiments.cells import Case
+    from experiments.loading.errors import DataError
     from theory import Profile
     from theory._check import invalid
 
@@ -35,6 +36,8 @@ def one_case(data: DataOptions, zipf: ZipfOptions, *, scan: bool) -> Case:
         if data.given or scan:
             invalid("zipf_s", zipf.zipf_s, "must be given instead of DATA, not with it")
         zipf.check()
+        if zipf.pairs is None:
+            raise DataError("--pairs", "must be given with --zipf-s")
         sizes = Profile.from_classes(
             zipf.classes(), max_items_per_user=1, num_users=zipf.num_pairs // zipf.size
         )

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.plain import plain
+
 err = Console(stderr=True, highlight=False)
 
 
@@ -53,19 +55,7 @@ def progress(label: str, *, quiet: bool) -> Iterator[Progress]:
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; NaN and infinity become null."""
     # Labels may hold anything, so plain ASCII: no terminal or pipe can fail on it.
-    sys.stdout.write(json.dumps(_plain(value), allow_nan=False) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and scalars
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    sys.stdout.write(json.dumps(plain(value), allow_nan=False) + "\n")
 
 
 def table(*headers: str, title: str | None = None, left: int = 1) -> Table:

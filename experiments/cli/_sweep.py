@@ -20,6 +20,7 @@ from experiments.cli._output import (
     progress,
     say,
     table,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -49,17 +50,33 @@ def sweep(
         bool,
         typer.Option("--force", help="Go on in a folder of another grid or another version."),
     ] = False,
+    processes: Annotated[
+        int, typer.Option(metavar="P", help="Worker processes to start on this host.")
+    ] = 1,
+    worker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/P",
+            help="This is command I (from 0) of P that share DIR: where in the grid to begin.",
+        ),
+    ] = None,
+    devices: Annotated[
+        str,
+        typer.Option(metavar="all|N", help="JAX devices of each process that share the trials."),
+    ] = "all",
     output: OutputOptions,
 ) -> None:
     """Simulate every cell of a grid; run it again to go on where it stopped.
 
     A cell that fails is recorded and the others go on; then the exit status is 1. The merged table
-    is written as results.parquet and results.csv.
+    is written as results.parquet and results.csv. The same command may run several times at once,
+    also on several hosts that share DIR: they divide the cells.
 
     Example: wgm sweep grid.toml --out results/grid
     """
     from experiments.loading.errors import DataError
     from experiments.sweep import load_grid, sweep
+    from experiments.sweep.simulation import Simulation
     from theory import InvalidInput
 
     try:
@@ -73,19 +90,43 @@ def sweep(
             result = sweep(
                 cells,
                 folder,
+                measure=Simulation(keep_trials=keep_trials, devices=_devices(devices)),
                 keep_trials=keep_trials,
                 accept_other_version=force,
+                processes=processes,
+                worker=_worker(worker),
                 progress=update,
             )
         except InvalidInput as error:
             accepted = error.accepted.replace("accept it (accept_other_version)", "use --force")
             raise InvalidInput(error.name, error.value, accepted) from None
+    for note in result.notes:
+        warn(note)
     if output.json:
         print_json(_entries(cells, result))
     else:
         _print(result, quiet=output.quiet)
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _worker(text: str | None) -> tuple[int, int]:
+    from theory._check import invalid
+
+    index, slash, count = (text or "0/1").partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        invalid("worker", text, "must be I/P, with I from 0 to P - 1")
+    return int(index), int(count)
+
+
+def _devices(text: str) -> int | None:
+    from theory._check import invalid
+
+    if text == "all":
+        return None
+    if not text.isdecimal() or not int(text):
+        invalid("devices", text, "must be all, or a whole number of at least 1")
+    return int(text)
 
 
 def _entries(grid: Grid, result: SweepResult) -> dict[str, Any]:
@@ -99,6 +140,7 @@ def _entries(grid: Grid, result: SweepResult) -> dict[str, Any]:
         "failed": len(result.failures),
         "failures": [{"cell": f.cell, "label": f.label, "error": f.error} for f in result.failures],
         "samplers": list(result.samplers),
+        "notes": list(result.notes),
         "ok": result.ok,
     }
 

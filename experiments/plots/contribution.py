@@ -30,7 +30,8 @@ _LOOKS = {
     "certificate": (look.PURPLE, (0, (1, 1)), 1.1),
     "[L2]": (look.GREEN, "-", 1.0),
 }
-_LEAST_SHOWN = 30  # how many times below the lowest curve the vertical axis may reach
+_ONE_ORDER = 12  # curves that span more are drawn on a logarithmic axis
+_FOLLOWED = 30  # and how many times below the lowest curve that may reach
 
 
 @look.styled
@@ -84,7 +85,9 @@ def plan_curve(
 
     figure, (axes,) = look.subplots(1, 1, height=2.4)
     _horizontal(axes, x)
-    _vertical(axes, [*series.values(), *([] if target is None else [np.array([target])])])
+    curves = [values for name, values in series.items() if name != "[L2]"]
+    curves += [] if target is None else [np.array([target])]
+    _vertical(axes, curves, series["[L2]"])
     names = {"[P1]": "split [P1]", "[P3]": "full [P3]", "certificate": f"{sure} {method}"}
     labels = _draw(axes, x, series, names)
     if target is not None:
@@ -111,17 +114,17 @@ def _horizontal(axes: Axes, x: np.ndarray) -> None:
     look.log_axis(axes, "x", *((low, high) if high > low else (low / 1.5, high * 1.5)), most=5)
 
 
-def _vertical(axes: Axes, values: list[np.ndarray]) -> None:
-    """From 0 where all is of one order, else logarithmic."""
-    shown = look.positive(np.concatenate(values))
-    high = float(shown.max()) if shown.size else 1.0
-    least = shown.min(initial=high)
-    lowest = float(max(least, look.positive(values[0]).min(initial=high) / _LEAST_SHOWN))
-    if high / lowest > 12:
-        reach = (high / lowest) ** 0.15
-        look.log_axis(axes, "y", lowest / np.sqrt(reach), min(high * reach, max(high, 1.0) * 1.3))
-    else:
+def _vertical(axes: Axes, curves: list[np.ndarray], lower: np.ndarray) -> None:
+    """From 0 where the curves are of one order, else logarithmic."""
+    shown = look.positive(np.concatenate(curves))
+    low, high = (float(shown.min()), float(shown.max())) if shown.size else (1.0, 1.0)
+    if high / low <= _ONE_ORDER:
         axes.set_ylim(0, high * 1.1)
+        return
+    # The lower bound may fall to 0; it need not be followed all the way.
+    low = max(low / _FOLLOWED, float(look.positive(lower).min(initial=low)))
+    room = (high / low) ** 0.15
+    look.log_axis(axes, "y", low / np.sqrt(room), min(high * room, max(high, 1.0) * 1.3))
 
 
 def _draw(
@@ -139,7 +142,8 @@ def _draw(
             x, values, color=color, linestyle=dashes, linewidth=width, label=name, zorder=2.5,
             marker=marker, markersize=14,
         )  # fmt: skip
-        labels.append(Label(names.get(name, name), max(float(values[-1]), floor), color))
+        below = " ↓" if values[-1] < floor else ""
+        labels.append(Label(names.get(name, name) + below, max(float(values[-1]), floor), color))
     lower = np.maximum(series["[L2]"], 1e-3 * floor)
     axes.fill_between(x, 1e-3 * floor, lower, color=look.FAINT, linewidth=0, zorder=0)
     to_axes = (axes.transData + axes.transAxes.inverted()).transform

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +42,19 @@ class CellRecord:
         row: Row of the merged table, empty after a failure.
         error: What went wrong, one line.
         versions: Versions the cell was computed with.
+        attempt: After a failure, a random word that tells one attempt from the next.
     """
 
     status: str
     row: Mapping[str, Any]
     error: str | None
     versions: Mapping[str, str]
+    attempt: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the cell is complete."""
+        return self.status == "ok"
 
 
 def prepare(folder: Path) -> Path:
@@ -53,6 +62,12 @@ def prepare(folder: Path) -> Path:
     cells = folder / _CELLS
     cells.mkdir(exist_ok=True)
     return cells
+
+
+def look_anew(folder: Path) -> None:
+    """See what other hosts have written: opening a folder renews what NFS remembers of it."""
+    if os.name == "posix":
+        os.close(os.open(folder / _CELLS, os.O_RDONLY))
 
 
 def has_cells(folder: Path) -> bool:
@@ -80,7 +95,8 @@ def write_measured(folder: Path, cell: Cell, measured: Measured) -> None:
 
 def write_failed(folder: Path, cell: Cell, error: str, where: Sequence[str]) -> None:
     """Store a cell that failed, so that the failure is on record and the cell is tried again."""
-    _write(folder, cell, {"status": "failed", "row": {}, "error": error, "where": where})
+    entries = {"error": error, "where": where, "attempt": secrets.token_hex(4)}
+    _write(folder, cell, {"status": "failed", "row": {}, **entries})
 
 
 def _write(folder: Path, cell: Cell, entries: Mapping[str, Any]) -> None:
@@ -92,33 +108,35 @@ def read_cell(folder: Path, cell: Cell) -> CellRecord | None:
     """The record of a cell, or None where there is no file or it is damaged."""
     try:
         told = read_json(_path(folder, cell))
-        record = CellRecord(told["status"], told["row"], told["error"], told["versions"])
+        names = ("status", "row", "error", "versions")
+        record = CellRecord(*(told[name] for name in names), attempt=told.get("attempt"))
         # A file that was renamed or edited is no evidence for these parameters.
         return record if told["parameters"] == cell.parameters else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def is_complete(folder: Path, cell: Cell, *, keep_trials: bool) -> bool:
-    """Whether a cell need not be computed again."""
-    record = read_cell(folder, cell)
-    done = record is not None and record.status == "ok"
-    return done and not (keep_trials and not _trials_path(folder, cell).exists())
+def has_trials(folder: Path, cell: Cell) -> bool:
+    """Whether the numbers of every trial of a cell were kept."""
+    return _trials_path(folder, cell).exists()
 
 
-def merge(folder: Path, cells: Sequence[Cell]) -> Path | None:
-    """Write `results.parquet` and `results.csv` from the cell files, in the order of `cells`.
+def merge(folder: Path, records: Sequence[tuple[Cell, CellRecord | None]]) -> Path | None:
+    """Write `results.parquet` and `results.csv` from what the cell files hold, in their order.
 
     The table is made from the files alone: an interrupted and resumed sweep and one that ran
-    through give the same bytes.
+    through give the same bytes, whoever merges.
+
+    Args:
+        folder: Results folder.
+        records: Every cell of the grid and what its file holds.
 
     Returns:
         The Parquet file, or None (and no table) where no cell is complete.
     """
     rows = []
-    for cell in cells:
-        record = read_cell(folder, cell)
-        if record is not None and record.status == "ok":
+    for cell, record in records:
+        if record is not None and record.ok:
             told = {k: v for k, v in record.row.items() if not k.endswith("seconds")}
             rows.append({"cell": cell.name, **_flat(cell.parameters), **told})
     parquet, csv = (folder / name for name in _TABLES)
@@ -153,10 +171,10 @@ def _flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as columns; a law of set sizes or a list of files becomes one text."""
     columns: dict[str, Any] = {**parameters["data"]}
     columns |= {k: v for k, v in parameters.items() if k not in ("data", "schema")}
-    return {name: _plain(value) for name, value in columns.items()}
+    return {name: _text_or_number(value) for name, value in columns.items()}
 
 
-def _plain(value: Any) -> Any:
+def _text_or_number(value: Any) -> Any:
     if isinstance(value, dict):
         return " ".join(f"{k}={v}" for k, v in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -66,6 +66,11 @@ class Group:
             f"max_items_per_user={self.max_items_per_user} seed={self.seed}"
         )
 
+    @cached_property
+    def name(self) -> str:
+        """Digest of all parameters but eps; what a process claims when it works on the group."""
+        return digest({k: v for k, v in self.cells[0].parameters.items() if k != "eps"})
+
     @property
     def cells(self) -> tuple[Cell, ...]:
         """One cell per eps."""

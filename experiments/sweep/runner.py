@@ -1,17 +1,22 @@
-"""Run a grid: skip what is done, record what fails, merge what is there."""
+"""Run a grid: skip what is done, record what fails, merge what is there.
+
+Any number of processes may call `sweep` on one folder at once. Each of them begins (the folder must
+belong to the same grid and version), works until every cell has been dealt with, and ends by
+merging all cell files. The last to end has seen them all.
+"""
 
 from __future__ import annotations
 
-import re
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.sweep import cell_files
-from experiments.sweep.cell_files import Measured
-from experiments.sweep.grid import Cell, Grid, Group
+from experiments.sweep.cell_files import CellRecord
+from experiments.sweep.claims import Claims
+from experiments.sweep.grid import Cell, Grid
+from experiments.sweep.processes import work_in_processes
 from experiments.sweep.simulation import Simulation
 from experiments.sweep.store import (
     encode_json,
@@ -22,14 +27,14 @@ from experiments.sweep.store import (
     writable_folder,
     write_json,
 )
-from theory._check import invalid
+from experiments.sweep.worker import Event, Measure, Task, work
+from theory._check import check_count, invalid
 
-Measure = Callable[[Group], Sequence[Measured]]
 Progress = Callable[[int, int, str], None]
+_Records = Sequence[tuple[Cell, CellRecord | None]]
 
 _MANIFEST = "manifest.json"
-# A folder before the last part of an absolute path, POSIX or Windows.
-_FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/|\b[A-Za-z]:\\(?:[^\s\\:'\"]+\\)*")
+_MOST_PROCESSES = 1024
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,11 @@ class SweepResult:
         folder: The results folder.
         table: `results.parquet`, or None where no cell is complete.
         total: Cells of the grid.
-        computed: Cells computed now, failed ones included.
-        skipped: Cells found complete.
+        computed: Cells computed by this call, failed ones included.
+        skipped: Cells found complete, or computed meanwhile by another call.
         failures: Cells that failed, in the order of the grid.
         samplers: Samplers that the rows name.
+        notes: Sentences the user should read.
     """
 
     folder: Path
@@ -62,6 +68,7 @@ class SweepResult:
     skipped: int
     failures: tuple[Failure, ...]
     samplers: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,17 +83,27 @@ def sweep(
     measure: Measure | None = None,
     keep_trials: bool = False,
     accept_other_version: bool = False,
+    processes: int = 1,
+    worker: tuple[int, int] = (0, 1),
     progress: Progress | None = None,
 ) -> SweepResult:
     """Compute every cell of a grid that is not in the folder yet, and merge all of them.
 
+    May be called by several processes at once, also on several hosts that share the folder: they
+    divide the cells, and each call returns when all cells have been dealt with.
+
     Args:
         grid: From `load_grid` or `parse_grid`, checked as a whole.
-        folder: Results folder; created if need be. One process at a time may use it.
+        folder: Results folder; created if need be.
         measure: Gives one `Measured` per eps of a group. Default: simulate.
         keep_trials: Also store the numbers of every trial, one Parquet file per cell.
         accept_other_version: Go on in a folder that holds another grid or was computed by another
             version. Its complete cells are kept; the table holds those of this grid.
+        processes: Worker processes to start on this host; with 1 the work is done in this one.
+            Each imports the main module, so a script must start under `if __name__ == "__main__"`.
+        worker: Index of this call and number of calls, such as `(jax.process_index(),
+            jax.process_count())`: where in the grid to begin. Which cells a call then computes
+            depends on how fast the others are; the results do not.
         progress: Called with cells done, cells in all and what comes next.
 
     Returns:
@@ -95,81 +112,109 @@ def sweep(
     Raises:
         InvalidInput: The folder cannot be written to, or belongs to another grid or version.
     """
-    earlier = _earlier_manifest(folder)
-    if earlier is not None and not accept_other_version:
-        _refuse_other(folder, earlier, grid)
-    writable_folder(folder)
-    cells = cell_files.prepare(folder)
-    remove_leftovers(folder)
-    remove_leftovers(cells)
-    entries = _start_manifest(grid, earlier, keep_trials)
-    write_json(folder / _MANIFEST, entries)
-
+    processes = check_count("processes", processes, maximum=_MOST_PROCESSES)
+    worker = _checked_worker(worker)
+    entries = _begin(grid, folder, keep_trials, accept_other_version)
+    # Failures on record by now are tried again; one that happens from now on is not, by anybody.
+    retry = {r.attempt for _, r in _read(grid, folder) if r is not None and not r.ok}
     measure = measure or Simulation(keep_trials=keep_trials)
-    total, done, computed = len(grid.cells), 0, 0
-    for group in grid.groups:
-        if progress is not None:
-            progress(done, total, group.label)
-        missing = [
-            cell
-            for cell in group.cells
-            if not cell_files.is_complete(folder, cell, keep_trials=keep_trials)
-        ]
-        if missing:
-            _compute(folder, group, missing, measure, keep_trials)
-        computed += len(missing)
-        done += len(group.cells)
+    task = Task(grid, folder, measure, keep_trials, retry)
+    tally = _Tally(grid, progress)
+    try:
+        if processes == 1:
+            notes = work(task, worker, tally)
+        else:
+            notes = work_in_processes(task, worker, processes, tally)
+    except BaseException:
+        with Claims(folder) as claims:
+            _tidy(folder, claims)
+        raise
     if progress is not None:
-        progress(done, total, "done")
+        progress(len(grid.cells), len(grid.cells), "done")
+    return _finish(grid, folder, entries, tally.computed, notes)
 
-    table = cell_files.merge(folder, grid.cells)
-    result = _result(grid, folder, table, computed)
-    write_json(folder / _MANIFEST, {**entries, **_outcome(grid, folder, result)})
+
+def _checked_worker(worker: tuple[int, int]) -> tuple[int, int]:
+    index, count = worker
+    count = check_count("worker", count)
+    return check_count("worker", index, minimum=0, maximum=count - 1), count
+
+
+class _Tally:
+    """Adds up what workers report, and passes it on as progress."""
+
+    def __init__(self, grid: Grid, progress: Progress | None) -> None:
+        self.computed = 0
+        self._grid, self._progress = grid, progress
+        self._total, self._label = len(grid.cells), ""
+        self._ended: set[int] = set()
+        self._done = 0
+
+    def __call__(self, event: Event) -> None:
+        group = self._grid.groups[event.group]
+        if event.what == "ends":
+            self.computed += event.computed
+            if event.group not in self._ended:
+                self._ended.add(event.group)
+                self._done += len(group.cells)
+        elif event.group not in self._ended:
+            waits = "another process is at work on " if event.what == "waits" else ""
+            self._label = waits + group.label
+        if self._progress is not None:
+            self._progress(self._done, self._total, self._label)
+
+
+# ---- begin and end
+
+
+def _begin(grid: Grid, folder: Path, keep_trials: bool, accept: bool) -> dict[str, Any]:
+    """Make the folder this grid's, or refuse it; returns the entries of the manifest."""
+    _earlier(grid, folder, accept)  # before anything is written
+    writable_folder(folder)
+    cell_files.prepare(folder)
+    with Claims(folder) as claims, claims.table():
+        earlier = _earlier(grid, folder, accept)  # another process may have begun meanwhile
+        entries = _start_manifest(grid, earlier, keep_trials)
+        write_json(folder / _MANIFEST, entries)
+    return entries
+
+
+def _finish(
+    grid: Grid, folder: Path, entries: Mapping[str, Any], computed: int, notes: tuple[str, ...]
+) -> SweepResult:
+    with Claims(folder) as claims:
+        # Read inside the claim: whoever merges later has seen at least as many cells.
+        with claims.table():
+            cell_files.look_anew(folder)
+            records = _read(grid, folder)
+            table = cell_files.merge(folder, records)
+            result = _result(folder, table, records, computed, notes)
+            write_json(folder / _MANIFEST, {**entries, **_outcome(records, result)})
+        _tidy(folder, claims)
     return result
 
 
-# ---- cells
+def _tidy(folder: Path, claims: Claims) -> None:
+    """Remove what killed processes left, unless it may be what a living one is writing."""
+    with claims.everything() as alone:
+        if alone:
+            remove_leftovers(folder)
+            remove_leftovers(cell_files.prepare(folder))
 
 
-def _compute(
-    folder: Path, group: Group, missing: Sequence[Cell], measure: Measure, keep_trials: bool
-) -> None:
-    """Compute a group as a whole, so that a cell's numbers do not depend on what was missing."""
-    try:
-        outcome = _outcome_by_eps(group, measure, keep_trials)
-    except Exception as error:
-        if len(group.eps) == 1:
-            _record_failure(folder, missing[0], error)
-            return
-        # One cell at a time, so that a bad one does not take the others with it.
-        for cell in missing:
-            _compute(folder, replace(group, eps=(cell.eps,)), [cell], measure, keep_trials)
-        return
-    for cell in missing:
-        cell_files.write_measured(folder, cell, outcome[cell.eps])
-
-
-def _outcome_by_eps(group: Group, measure: Measure, keep_trials: bool) -> dict[float, Measured]:
-    found = list(measure(group))
-    if not keep_trials:
-        found = [Measured(item.row) for item in found]
-    elif any(item.values is None for item in found):
-        raise ValueError("the numbers of single trials are to be kept, but none were returned")
-    return dict(zip(group.eps, found, strict=True))
-
-
-def _record_failure(folder: Path, cell: Cell, error: Exception) -> None:
-    text = str(error)
-    for path in cell.group.data.paths:
-        text = text.replace(str(path), path.name)
-    # Results travel; the folders of this host do not belong in them.
-    text = " ".join(_FOLDERS.sub("", text).split())
-    frames = list(traceback.walk_tb(error.__traceback__))[-4:]
-    where = [f"{f.f_globals.get('__name__')}:{line} {f.f_code.co_name}" for f, line in frames]
-    cell_files.write_failed(folder, cell, f"{type(error).__name__}: {text}", where)
+def _read(grid: Grid, folder: Path) -> _Records:
+    return [(cell, cell_files.read_cell(folder, cell)) for cell in grid.cells]
 
 
 # ---- manifest
+
+
+def _earlier(grid: Grid, folder: Path, accept: bool) -> dict[str, Any] | None:
+    """Manifest of an earlier run, if any; refuses that of another grid or version."""
+    earlier = _earlier_manifest(folder)
+    if earlier is not None and not accept:
+        _refuse_other(folder, earlier, grid)
+    return earlier
 
 
 def _earlier_manifest(folder: Path) -> dict[str, Any] | None:
@@ -218,28 +263,34 @@ def _start_manifest(
     return entries
 
 
-def _result(grid: Grid, folder: Path, table: Path | None, computed: int) -> SweepResult:
+def _result(
+    folder: Path, table: Path | None, records: _Records, computed: int, notes: tuple[str, ...]
+) -> SweepResult:
     failures: list[Failure] = []
     samplers: set[str] = set()
-    for cell in grid.cells:
-        record = cell_files.read_cell(folder, cell)
-        if record is None or record.status != "ok":
+    for cell, record in records:
+        if record is None or not record.ok:
             error = record.error if record else None
             label = replace(cell.group, eps=(cell.eps,)).label
             failures.append(Failure(cell.name, label, error or "no result was stored"))
         elif "sampler" in record.row:
             samplers.add(str(record.row["sampler"]))
-    skipped = len(grid.cells) - computed
     return SweepResult(
-        folder, table, len(grid.cells), computed, skipped, tuple(failures), tuple(sorted(samplers))
+        folder=folder,
+        table=table,
+        total=len(records),
+        computed=computed,
+        skipped=len(records) - computed,
+        failures=tuple(failures),
+        samplers=tuple(sorted(samplers)),
+        notes=notes,
     )
 
 
-def _outcome(grid: Grid, folder: Path, result: SweepResult) -> dict[str, Any]:
+def _outcome(records: _Records, result: SweepResult) -> dict[str, Any]:
     """What is known at the end; versions of cells kept from another version are listed too."""
     found: list[Mapping[str, str]] = [versions()]
-    for cell in grid.cells:
-        record = cell_files.read_cell(folder, cell)
+    for _, record in records:
         if record is not None and record.versions not in found:
             found.append(record.versions)
     failures = [{"cell": f.cell, "label": f.label, "error": f.error} for f in result.failures]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.sweep.cell_files import Measured
 from experiments.sweep.data_specs import DataSpec
 from experiments.sweep.grid import Group
+from theory._check import invalid
 
 if TYPE_CHECKING:
     from experiments.cells import Case
@@ -20,10 +22,13 @@ class Simulation:
 
     Args:
         keep_trials: Whether to return the numbers of every trial.
+        devices: How many of the process's JAX devices share the trials; default all. The numbers
+            do not depend on it. Where JAX has not started, a CPU is made to look like as many.
     """
 
-    def __init__(self, *, keep_trials: bool = False) -> None:
+    def __init__(self, *, keep_trials: bool = False, devices: int | None = None) -> None:
         self._keep_trials = keep_trials
+        self._devices = devices
         self._spec: DataSpec | None = None
         self._case: Any = None
 
@@ -41,11 +46,25 @@ class Simulation:
             mechanism=group.mechanism,
             num_trials=group.trials,
             seed=group.seed,
+            **self._chosen_devices(),
         )
         return [
             Measured(row, self._values(run.trials, column))
             for column, row in enumerate(cells.rows(run))
         ]
+
+    def _chosen_devices(self) -> dict[str, Any]:
+        if self._devices is None:
+            return {}
+        import jax
+
+        with contextlib.suppress(RuntimeError):  # JAX has started
+            jax.config.update("jax_num_cpu_devices", self._devices)
+        found = jax.local_devices()
+        if self._devices > len(found):
+            accepted = f"must be at most {len(found)}, the devices of this process"
+            invalid("devices", self._devices, accepted)
+        return {"devices": found[: self._devices]}
 
     def _case_of(self, spec: DataSpec) -> Case:
         from experiments.cells import Case

@@ -130,7 +130,7 @@ def writable_folder(folder: Path, name: str = "out") -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder, prefix=".", suffix=_TEMPORARY_SUFFIX):
+        with tempfile.TemporaryFile(dir=folder, prefix="."):
             pass
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -254,8 +254,8 @@ def test_progress_and_manifest(tmp_path):
     told = []
     grid, note = grid_of(2, eps=(1, 2)), lambda *entry: told.append(entry)
     result = sweep(grid, tmp_path, measure=Fake(), progress=note)
-    assert [(done, total) for done, total, _ in told] == [(0, 4), (2, 4), (4, 4)]
-    assert "singletons(N=2)" in told[1][2] and result.samplers == ("fake",)
+    assert [(done, total) for done, total, _ in told] == [(d, 4) for d in (0, 2, 2, 4, 4)]
+    assert "singletons(N=2)" in told[2][2] and result.samplers == ("fake",)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["versions"] == store.versions() and manifest["sampler"] == ["fake"]
     assert manifest["seeds"] == [0] and manifest["settings"]["eps"] == [1.0, 2.0]

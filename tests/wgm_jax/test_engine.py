@@ -10,7 +10,7 @@ import pytest
 
 from theory import InvalidInput, UserItems
 from theory.calibration import Calibration, calibrate
-from wgm_jax import engine, metrics, synthetic
+from wgm_jax import engine, lane_sampler, metrics, padded, synthetic
 from wgm_jax.engine import simulate
 from wgm_jax.mechanism import Release
 from wgm_jax.wgm import WeightedGaussian
@@ -26,20 +26,35 @@ def assert_same(ours, theirs):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-@pytest.mark.parametrize("chunk_size", [1, 7, 64])
-def test_numbers_do_not_depend_on_the_chunk_size(chunk_size):
-    reference = simulate(DATA, FOUND, num_trials=150, seed=9)
+@pytest.mark.parametrize("sampler", ["lanes", "padded"])
+def test_numbers_do_not_depend_on_the_chunk_size(sampler):
+    reference = simulate(DATA, FOUND, num_trials=150, seed=9, sampler=sampler)
+    assert reference.sampler.startswith(sampler)
     assert np.unique(reference.missing_mass).size > 50
-    assert_same(simulate(DATA, FOUND, num_trials=150, seed=9, chunk_size=chunk_size), reference)
+    for chunk_size in (1, 7, 64, 1000):
+        other = simulate(
+            DATA, FOUND, num_trials=150, seed=9, sampler=sampler, chunk_size=chunk_size
+        )
+        assert_same(other, reference)
 
 
-def test_numbers_do_not_depend_on_the_number_of_trials_nor_on_memory():
-    long = simulate(DATA, FOUND, num_trials=1000, seed=9)
-    short = simulate(DATA, FOUND, num_trials=100, seed=9)
-    tight = simulate(DATA, FOUND, num_trials=100, seed=9, memory_budget=1)
+@pytest.mark.parametrize("sampler", ["lanes", "padded"])
+def test_numbers_do_not_depend_on_the_number_of_trials_nor_memory_nor_threads(sampler):
+    long = simulate(DATA, FOUND, num_trials=1000, seed=9, sampler=sampler)
+    short = simulate(DATA, FOUND, num_trials=100, seed=9, sampler=sampler)
     for name in METRICS:
         np.testing.assert_array_equal(getattr(long, name)[:100], getattr(short, name))
-    assert_same(tight, short)
+    for options in ({"memory_budget": 400_000}, {"num_threads": 1}, {"num_threads": 5}):
+        assert_same(
+            simulate(DATA, FOUND, num_trials=100, seed=9, sampler=sampler, **options), short
+        )
+
+
+@pytest.mark.parametrize("sampler", ["lanes", "padded"])
+def test_a_budget_too_small_for_one_trial_is_an_error(sampler):
+    with pytest.raises(InvalidInput, match="at least") as error:
+        simulate(DATA, FOUND, num_trials=10, sampler=sampler, memory_budget=100)
+    assert error.value.name == "memory_budget"
 
 
 def test_trials_can_be_added_later():
@@ -60,11 +75,11 @@ def test_seeds_differ_in_all_64_bits():
 
 def test_a_grid_gives_the_numbers_of_single_runs_and_keeps_its_shape():
     grid = calibrate(eps=[[0.5], [1.0], [3.0]], delta=[1e-2, 1e-6], max_items_per_user=4)
-    together = simulate(DATA, grid, num_trials=60, seed=1)
+    together = simulate(DATA, grid, num_trials=60, seed=1, sampler="padded")
     assert together.missing_mass.shape == (60, 3, 2)
     for i in range(3):
         for j in range(2):
-            alone = simulate(DATA, grid[i, j], num_trials=60, seed=1)
+            alone = simulate(DATA, grid[i, j], num_trials=60, seed=1, sampler="padded")
             for name in METRICS:
                 np.testing.assert_array_equal(
                     getattr(together, name)[:, i, j], getattr(alone, name)
@@ -75,14 +90,16 @@ def test_a_grid_gives_the_numbers_of_single_runs_and_keeps_its_shape():
     assert first["eps"] == 0.5 and first["missing_mass"] == together.missing_mass[0, 0, 0]
 
 
-def test_common_draws_are_monotone_in_the_threshold():
-    def at(threshold):
-        return Calibration(1.0, 0.5, 4, "split", FOUND.sigma, threshold)
-
-    lowest = FOUND.threshold
-    runs = [simulate(DATA, at(lowest + step), num_trials=50).missing_mass for step in (0, 1, 5)]
-    assert (runs[0] <= runs[1]).all() and (runs[1] <= runs[2]).all()
-    assert (runs[0] < runs[2]).any()
+@pytest.mark.parametrize("sampler", ["lanes", "padded"])
+def test_common_draws_are_monotone_in_the_threshold(sampler):
+    steps = np.array([0.0, 1.0, 5.0, 25.0])
+    same = np.ones(4)
+    grid = Calibration(
+        same, 0.5 * same, np.full(4, 4), "split", FOUND.sigma * same, FOUND.threshold + steps
+    )
+    missed = simulate(DATA, grid, num_trials=300, sampler=sampler).missing_mass
+    assert (np.diff(missed, axis=1) >= 0).all()
+    assert (missed[:, 0] < missed[:, 2]).any()
 
 
 @dataclass(frozen=True)
@@ -96,21 +113,43 @@ class Traced(WeightedGaussian):
         return super().run(key, state)
 
 
-def test_a_sweep_compiles_once_per_shape():
-    Traced.seen.clear()
-    before = engine._trials._cache_size()
+def sweep(**options):
     for eps in (0.1, 0.3, 1.0, 3.0, 10.0):
         for delta in (1e-2, 1e-4, 1e-6, 1e-9, 1e-12):
             for bound in (1, 2, 4, 8, 1000):
                 found = calibrate(eps=eps, delta=delta, max_items_per_user=bound)
-                simulate(DATA, found, mechanism=Traced(), num_trials=1)
+                simulate(DATA, found, num_trials=1, **options)
+
+
+def test_a_sweep_compiles_once_per_shape():
+    Traced.seen.clear()
+    before = padded._trials._cache_size()
+    sweep(mechanism=Traced())
     shapes = len(set(Traced.seen))
     assert shapes <= 5
-    assert engine._trials._cache_size() - before == shapes
+    assert padded._trials._cache_size() - before == shapes
     # Another data set of about that size shares them.
     other = synthetic.zipf_draws(s=1.2, num_pairs=3990, set_sizes=SIZES, support=3000, seed=4)
     simulate(other, FOUND, mechanism=Traced(), num_trials=3)
-    assert engine._trials._cache_size() - before <= shapes + 1
+    assert padded._trials._cache_size() - before <= shapes + 1
+
+
+def test_a_sweep_of_the_fast_sampler_traces_once_per_shape(monkeypatch):
+    seen, traces = set(), []
+
+    def noted(key, first, state, **static):
+        shapes = [leaf.shape for leaf in jax.tree.leaves(state)]
+        seen.add((str(shapes), state.dtype, str(static)))
+        return kernel(key, first, state, **static)
+
+    def traced(*arguments, **static):
+        traces.append(1)
+        return lane_sampler.lane_metrics.__wrapped__(*arguments, **static)
+
+    kernel = jax.jit(traced, static_argnames=("lanes", "mesh"))
+    monkeypatch.setattr(lane_sampler, "lane_metrics", noted)
+    sweep(sampler="lanes")
+    assert len(traces) == len(seen) <= 2
 
 
 def test_x64_changes_nothing():
