@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 # The default grid. Small sets keep L low, so that [U3] says something at every s.
-EXPONENTS = (1.5, 2.0, 3.0)
-PAIRS = (10_000, 100_000)
+EXPONENTS = (1.2, 1.5, 2.0, 3.0)
+PAIRS = (10_000, 100_000, 1_000_000)
 BETAS = (0.01, 0.05, 0.2, 0.5)
 _MEAN_SIZE, _LARGEST_SIZE = 3.0, 30
 

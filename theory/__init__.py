@@ -31,6 +31,7 @@ from theory.certificates import (
 from theory.gaussian import gaussian_delta, gaussian_sigma, log_gaussian_delta
 from theory.hard_zipf import hard_zipf_frequencies, hard_zipf_profile
 from theory.item_classes import ItemClasses
+from theory.kept_copies import few_copies_probability, heavy_miss_probability
 from theory.lemmas import (
     gaussian_maximum_bound,
     gumbel_maximum_bound,
@@ -82,6 +83,8 @@ __all__ = [
     "certificate",
     "chernoff_bound",
     "exact_exceedance",
+    "few_copies_probability",
+    "heavy_miss_probability",
     "exact_max_quantile",
     "exact_quantile",
     "hinge_bound",

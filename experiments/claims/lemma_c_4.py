@@ -6,15 +6,30 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from experiments.claims._claim import Cell, Claim, cells_below
-from theory import Bound, lemma_c4_printed, lemma_c4_weight
+from experiments.verdict import ExactEvidence
+from theory import Bound, heavy_miss_probability, lemma_c4_printed, lemma_c4_weight
 
 if TYPE_CHECKING:
     from experiments.cells import Run
 
 
 def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
-    if run.profile.clipped:
+    if not run.profile.clipped:
+        return
+    if run.profile.classes is None:
         yield from cells_below(run, run.events.heaviest_missed, bound, unit_range=False)
+        return
+    chances = heavy_miss_probability(run.profile, run.calibration, bound.value)
+    for index, (cell, chance) in enumerate(zip(run.cells, chances.tolist(), strict=True)):
+        note = f"P(an item of H > {float(bound.at(index).value):.4g} is missed), union over items"
+        # The lemma itself is this union over all M items, so it may be met with equality.
+        yield (
+            cell,
+            ExactEvidence(
+                chance, run.beta * (1 + 1e-9), "upper", has_slack=False, tag=bound.tag,
+                note=note,
+            ),
+        )  # fmt: skip
 
 
 _STATEMENT = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.cli import _calibrate, _claims, _data, _plan, _simulate, _sweep, _verify
+from experiments.cli import _audit, _calibrate, _claims, _data, _plan, _simulate, _sweep, _verify
 
 app = typer.Typer(
     name="wgm",
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (_verify, _simulate, _sweep, _data, _plan, _calibrate, _claims):
+for module in (_verify, _simulate, _sweep, _data, _plan, _audit, _calibrate, _claims):
     module.register(app)
 
 # Options with another name than the Python argument they set.
