@@ -83,11 +83,7 @@ class Case:
         Raises:
             InvalidInput: Only frequencies are known.
         """
-        data = self.data
-        classes = data.classes if isinstance(data, Profile) else data.item_classes
-        if classes is None:
-            invalid("data", self.name, "must know the set sizes of the items' holders")
-        return classes
+        return self.data.item_classes
 
     def profile(self, max_items_per_user: int) -> Profile:
         """Sufficient statistics at one Delta0."""

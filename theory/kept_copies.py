@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, xlogy
 
-from theory._check import invalid
 from theory.calibration import Calibration
-from theory.item_classes import ItemClasses
 from theory.lemmas import noise_of
 from theory.profile import Profile
 
@@ -43,7 +41,7 @@ def few_copies_probability(profile: Profile, level: float | int) -> float:
         >>> few_copies_probability(Profile.from_user_items(data, max_items_per_user=1), 300) < 1e-10
         True
     """
-    classes = _known(profile)
+    classes = profile.item_classes
     offsets, sizes, counts = classes.clipped(profile.max_items_per_user)
     entries = np.repeat(np.arange(classes.frequencies.size), np.diff(offsets))
     length = classes.frequencies.size
@@ -85,16 +83,10 @@ def heavy_miss_probability(profile: Profile, calibration: Calibration, level: An
         >>> round(heavy_miss_probability(data, noise, noise.threshold + 2 * noise.sigma), 4)
         0.0228
     """
-    classes = _known(profile)
+    classes = profile.item_classes
     sigma, threshold = (np.asarray(part) for part in noise_of(profile, calibration))
     weights = classes.largest_weight(profile.max_items_per_user)
     above = np.asarray(level)[..., None] < weights
     count = above @ classes.multiplicity.astype(np.float64)
     found = np.minimum(1.0, count * ndtr((threshold - level) / sigma))
     return found if np.ndim(found) else float(found)
-
-
-def _known(profile: Profile) -> ItemClasses:
-    if profile.classes is None:
-        invalid("profile", "bare frequencies", "must know the set sizes of the items' holders")
-    return profile.classes

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from theory._check import invalid
 from theory.calibration import Calibration
 from theory.item_classes import ItemClasses
 from theory.lemmas import noise_of
@@ -103,7 +102,7 @@ def miss_probabilities(profile: Profile, calibration: Calibration) -> MissProbab
         >>> round(misses.mean_missing_mass, 6)
         0.678287
     """
-    classes = _known(profile)
+    classes = profile.item_classes
     sigma, threshold = noise_of(profile, calibration)
     miss, hit = noisy_tails(
         classes.base_weight(profile.max_items_per_user),
@@ -167,7 +166,7 @@ def loss_probabilities(profile: Profile) -> MissProbabilities:
         >>> loss_probabilities(Profile.from_user_items(data, max_items_per_user=1)).miss
         array([0.25, 0.5 ])
     """
-    classes = _known(profile)
+    classes = profile.item_classes
     base = classes.base_weight(profile.max_items_per_user)
     logs = log_none_kept(
         base,
@@ -178,12 +177,6 @@ def loss_probabilities(profile: Profile) -> MissProbabilities:
     with np.errstate(under="ignore"):
         miss, hit = np.where(lost, np.exp(logs), 0.0), np.where(lost, -np.expm1(logs), 1.0)
     return _made(profile, classes, miss, hit)
-
-
-def _known(profile: Profile) -> ItemClasses:
-    if profile.classes is None:
-        invalid("profile", "bare frequencies", "must know the set sizes of the items' holders")
-    return profile.classes
 
 
 def _made(

@@ -127,6 +127,18 @@ class Profile:
             classes=ItemClasses.of_equal_sets(values, sums, size) if known else None,
         )
 
+    @property
+    def item_classes(self) -> ItemClasses:
+        """Holders of the items by set size.
+
+        Raises:
+            InvalidInput: Only frequencies are known.
+        """
+        if self.classes is None:
+            accepted = "must know the set sizes of the items' holders"
+            invalid("profile", "bare frequencies", accepted)
+        return self.classes
+
     @cached_property
     def num_items(self) -> int:
         """Number of distinct items, M."""

@@ -68,9 +68,7 @@ def censoring(data: UserItems | Profile, calibration: Calibration) -> Censoring:
     """
     bound = contribution_bound(calibration)
     threshold = float(np.min(calibration.threshold))
-    classes = data.item_classes if isinstance(data, UserItems) else data.classes
-    if classes is None:
-        invalid("data", data, "must know the set sizes of the items' holders")
+    classes = data.item_classes
     largest = classes.largest_weight(bound)
     return Censoring(
         largest_weight=float(largest.max()),
