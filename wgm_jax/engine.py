@@ -111,11 +111,12 @@ def simulate(
         memory_budget=memory_budget,
     )
     compiled = time.perf_counter()
-    parts = []
+    parts, done = [], 0
     for part in _parts(run, first_trial, num_trials, chunk_size, callers):
         parts.append(part)
+        done += len(part["num_released"])
         if progress is not None:
-            progress(sum(len(p["num_released"]) for p in parts), num_trials)
+            progress(done, num_trials)
     run_seconds = time.perf_counter() - compiled
 
     raw = {

@@ -5,7 +5,7 @@ copies we get a range that they leave with negligible probability, and from it t
 the unexpected outcome, over all points of a (sigma, threshold) grid:
 
     open       more than `RARE`: the item is simulated in every trial
-    rare       up to `RARE`: its unexpected outcomes are proposed at that rate, and checked
+    rare       less: its unexpected outcomes are proposed at that rate, and checked
     settled    so small that all of them together may be ignored: nothing is done
 
 Only the ranges and the settled items are approximations. They change a trial with probability at
@@ -26,8 +26,9 @@ from wgm_jax.wgm import base_histogram
 
 # Probability that the law of a trial is not exactly that of the mechanism (total variation).
 ERROR = 2.0**-30
-# A larger value moves work from the device (all trials) to the host (proposals); measured.
-RARE = 2.0**-9
+# A larger value moves work from the device (all trials) to the host (proposals); measured. For
+# items of constant weight proposals are cheap: no draws of clipped users have to be repeated.
+RARE, RARE_CONSTANT = 2.0**-9, 2.0**-6
 _NEWTON_STEPS = 4
 
 
@@ -76,10 +77,11 @@ def fates(data: UserItems, calibration: Calibration) -> Fates:
     # What nobody may have kept may be missed whatever the noise, and is never released.
     miss[lightest == 0] = 1.0
     hit[heaviest == 0] = 0.0
-    missed = hit <= RARE
+    rare = np.where(holders > 0, RARE, RARE_CONSTANT)
+    missed = hit <= rare
     rate = np.where(missed, hit, miss)
     rate[rate <= ERROR / 2 / data.num_items] = 0.0
-    return Fates(base=base, open=rate > RARE, missed=missed, rate=rate)
+    return Fates(base=base, open=rate > rare, missed=missed, rate=rate)
 
 
 def kept_range(

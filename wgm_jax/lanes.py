@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +43,7 @@ from wgm_jax.mechanism import Array
 STEP = 4
 # Items whose noise is drawn in one step.
 GROUP = 8
+Words: TypeAlias = tuple[Array, Array]
 # Positions of the three kinds of random words of a trial.
 REFINEMENT, NOISE = np.uint32(2**30), np.uint32(2**31)
 
@@ -97,7 +99,7 @@ def lane_metrics(
     def shard(device: jax.Array, key: Array, first: Array, state: LaneState) -> dict:
         trials = first + device.astype(jnp.uint32) * lanes + jnp.arange(lanes, dtype=jnp.uint32)
 
-        def words(position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def words(position: jax.Array) -> Words:
             shape = *position.shape, lanes
             positions = jnp.broadcast_to(position[..., None], shape)
             return threefry(key, jnp.broadcast_to(trials, shape), positions)
@@ -157,7 +159,7 @@ def _select(need, drawn, more, left, first, keep) -> jax.Array:
     return (need << 16) | (undecided.astype(jnp.uint32) << STEP) | kept
 
 
-def _halves(words: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
+def _halves(words: Words) -> tuple[Array, ...]:
     first, second = words
     return first & 0xFFFF, first >> 16, second & 0xFFFF, second >> 16
 

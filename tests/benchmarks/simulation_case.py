@@ -1,10 +1,12 @@
 """Time and memory of one simulation case, beside NumPy: `python simulation_case.py PAIRS BOUND`.
 
-Runs in its own process, so that peak memory is its own. Prints one JSON object.
+Runs in its own process, so that peak memory is its own. NumPy runs in one process per core; rounds
+of all ways alternate, and medians and ratios are of the same run. Prints one JSON object.
 """
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import resource
 import sys
@@ -14,6 +16,10 @@ import numpy as np
 
 from theory.calibration import calibrate
 from wgm_jax.synthetic import SetSizes, zipf_draws
+
+ROUNDS = 5
+# Seconds of a round of one way.
+ROUND = 1.0
 
 
 class VectorisedNumpy:
@@ -47,42 +53,107 @@ class VectorisedNumpy:
         return self.frequencies[missed].sum() / self.frequencies.sum()
 
 
-def seconds_per_thousand(trial, seconds=2.0):
-    """Time trials for about `seconds`; also the mean they return."""
-    trial()
-    values, start = [], time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        values.append(trial())
-    return 1000 * (time.perf_counter() - start) / len(values), float(np.mean(values))
-
-
-def main(num_pairs, bound):
+def make_case(num_pairs, bound):
+    """Data set and the calibration of one point."""
     sizes = SetSizes("lognormal", mean=8, spread=1.1, cap=1000)
     data = zipf_draws(s=1.2, num_pairs=num_pairs, set_sizes=sizes)
-    found = calibrate(eps=1.0, delta=1e-5, max_items_per_user=bound)
-    case = (data.items, data.offsets, bound, found.sigma, found.threshold)
+    return data, calibrate(eps=1.0, delta=1e-5, max_items_per_user=bound)
 
-    result = {"num_pairs": num_pairs, "max_items_per_user": bound, "num_items": data.num_items}
-    result["numpy"], numpy_mean = seconds_per_thousand(VectorisedNumpy(*case).trial)
-    if peer := os.environ.get("WGM_PEER"):
+
+_worker = {}
+
+
+def _start(num_pairs, bound, peer):
+    """Prepare one worker process; `peer` is a file with a class `WGM`, or None."""
+    made = VectorisedNumpy
+    if peer:
         spec = importlib.util.spec_from_file_location("peer", peer)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        result["peer"], _ = seconds_per_thousand(module.WGM(*case).trial)
+        made = module.WGM
+    data, found = make_case(num_pairs, bound)
+    _worker["run"] = made(data.items, data.offsets, bound, found.sigma, found.threshold)
+    _worker["run"].trial()
 
-    from wgm_jax import simulate
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def _trials(count):
+    return sum(_worker["run"].trial() for _ in range(count)) / count
+
+
+class Processes:
+    """Trials of a NumPy way in one process per core."""
+
+    def __init__(self, num_pairs, bound, peer=None):
+        self.cores = len(os.sched_getaffinity(0))
+        context = multiprocessing.get_context("spawn")
+        self.pool = context.Pool(self.cores, _start, (num_pairs, bound, peer))
+        # Every worker takes one and so has started.
+        self.pool.map(time.sleep, [0.5] * self.cores, chunksize=1)
+        self.share = 1
+        while self.seconds() * 1e-3 * self.share * self.cores < ROUND / 2:
+            self.share *= 2
+
+    def seconds(self):
+        """Seconds per 1,000 trials of a round."""
+        start = time.perf_counter()
+        means = self.pool.map(_trials, [self.share] * self.cores, chunksize=1)
+        self.mean = float(np.mean(means))
+        return 1000 * (time.perf_counter() - start) / (self.share * self.cores)
+
+
+class Simulation:
+    """Trials of `simulate`, run time only."""
+
+    def __init__(self, data, found, num_trials, **options):
+        from wgm_jax import simulate
+
+        def run(count):
+            self.trials = simulate(data, found, num_trials=count, **options)
+            return self.trials.run_seconds
+
+        self.run, self.count = run, num_trials
+        start = time.perf_counter()
+        taken = run(num_trials)
+        self.compile = self.trials.compile_seconds
+        self.first = time.perf_counter() - start
+        while taken < ROUND / 2 and self.count < 2**17:
+            self.count *= 2
+            taken = run(self.count)
+
+    def seconds(self):
+        """Seconds per 1,000 trials of a round."""
+        return 1000 * self.run(self.count) / self.count
+
+
+def main(num_pairs, bound):
+    data, found = make_case(num_pairs, bound)
     grid = calibrate(eps=np.geomspace(0.1, 3, 16), delta=1e-5, max_items_per_user=bound)
-    num_trials = int(np.clip(10**8 / num_pairs, 200, 4000))
-    trials = simulate(data, found, num_trials=num_trials)
-    result["jax"] = 1000 * trials.run_seconds / num_trials
-    result["jax_compile"] = trials.compile_seconds
-    many = simulate(data, grid, num_trials=num_trials // 4)
-    result["jax_grid_of_16"] = 1000 * many.run_seconds / many.num_trials
+    near = calibrate(eps=np.geomspace(0.8, 1.25, 16), delta=1e-5, max_items_per_user=bound)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ways = {"numpy": Processes(num_pairs, bound)}
+    if peer := os.environ.get("WGM_PEER"):
+        ways["peer"] = Processes(num_pairs, bound, peer)
+    ways["lanes"] = Simulation(data, found, 1000, sampler="lanes")
+    ways["lanes_grid_of_16"] = Simulation(data, grid, 1000, sampler="lanes")
+    ways["lanes_narrow_grid_of_16"] = Simulation(data, near, 1000, sampler="lanes")
+    few = int(np.clip(2 * 10**7 / num_pairs, 8, 500))
+    ways["padded"] = Simulation(data, found, few, sampler="padded")
+    rounds = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            rounds[name].append(way.seconds())
+    seconds = {name: float(np.median(values)) for name, values in rounds.items()}
+
+    result = {"num_pairs": num_pairs, "max_items_per_user": bound, "num_items": data.num_items}
+    result["seconds_per_1000"] = seconds
+    result["ratios"] = {name: seconds[name] / seconds["lanes"] for name in seconds}
+    result["lanes_compile"] = ways["lanes"].compile
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result["peak_megabytes"], result["megabytes_before"] = after / 1024, before / 1024
-    result["means"] = [numpy_mean, float(trials.missing_mass.mean())]
+    means = {name: ways[name].mean for name in ("numpy", "peer") if name in ways}
+    for name in ("lanes", "padded"):
+        means[name] = float(ways[name].trials.missing_mass.mean())
+    result["means"] = means
     print(json.dumps(result))
 
 

@@ -144,8 +144,9 @@ def test_a_sweep_of_the_fast_sampler_traces_once_per_shape(monkeypatch):
 
     def traced(*arguments, **static):
         traces.append(1)
-        return lane_sampler.lane_metrics.__wrapped__(*arguments, **static)
+        return original(*arguments, **static)
 
+    original = lane_sampler.lane_metrics.__wrapped__
     kernel = jax.jit(traced, static_argnames=("lanes", "mesh"))
     monkeypatch.setattr(lane_sampler, "lane_metrics", noted)
     sweep(sampler="lanes")

@@ -1,0 +1,324 @@
+"""The parts of the fast sampler: the walk over slots, noise, fates, and rare items."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+
+from theory import InvalidInput, UserItems
+from theory.calibration import calibrate
+from wgm_jax import fates, lane_sampler, samplers, synthetic
+from wgm_jax.bits import threefry
+from wgm_jax.devices import Devices
+from wgm_jax.lanes import STEP, _select, _subsample, lane_metrics, normal
+from wgm_jax.wgm import WeightedGaussian
+
+SIZES = synthetic.SetSizes("lognormal", mean=8, spread=1.1, cap=120)
+DATA = synthetic.zipf_draws(s=1.2, num_pairs=6000, set_sizes=SIZES, seed=3)
+
+
+def calibration(bound=4, eps=(1.0,), delta=1e-3):
+    return calibrate(eps=list(eps), delta=delta, max_items_per_user=bound)
+
+
+def sampler(data, found, **options):
+    settings = {"seed": 7, "num_trials": 512, "callers": 1, "memory_budget": 2**30}
+    return lane_sampler.LaneSampler(data, found, devices=Devices.of(), **settings | options)
+
+
+def walk(data, opened, keep, lanes, seed=7):
+    """Counts (items, lanes) of the kernel, and the slots it walked through."""
+    found = calibration(keep)
+    slots = lane_sampler.open_slots(data, opened, keep)
+    state = lane_sampler.lane_state(data, found, fates.fates(data, found), opened, slots)
+    key = jnp.asarray(lane_sampler._keys(seed)[0])
+
+    @jax.jit
+    def run(state):
+        trials = jnp.arange(lanes, dtype=jnp.uint32)
+
+        def words(position):
+            return threefry(key, trials, jnp.broadcast_to(position, trials.shape))
+
+        return _subsample(state, words, lanes)
+
+    return np.asarray(run(state)), slots, np.asarray(key)
+
+
+# ---- the walk over slots
+
+
+@pytest.mark.parametrize(("size", "keep"), [(2, 1), (5, 2), (6, 3), (7, 1), (8, 7), (9, 4)])
+def test_every_subset_is_equally_likely(size, keep):
+    counts, _, _ = walk(synthetic.one_user(size), np.arange(size), keep, 50_000)
+    codes = (1 << np.arange(size)) @ counts[:size]
+    subsets = [sum(1 << i for i in chosen) for chosen in itertools.combinations(range(size), keep)]
+    seen = np.array([np.sum(codes == code) for code in subsets])
+    assert seen.sum() == 50_000  # nothing but subsets of that size
+    assert stats.chisquare(seen).pvalue > 1e-9
+
+
+def test_every_clipped_user_keeps_exactly_that_many():
+    everything = np.arange(DATA.num_items)
+    counts, slots, _ = walk(DATA, everything, 4, 64)
+    assert (counts[: DATA.num_items].sum(axis=0) == 4 * slots.sizes.size).all()
+    assert (counts[: DATA.num_items] <= np.bincount(slots.items)[:, None]).all()
+
+
+def test_the_host_repeats_the_draws_of_the_kernel():
+    """What users still need after their open slots, for all users and trials at once."""
+    opened = np.flatnonzero(DATA.frequencies >= 8)
+    lanes = 400
+    counts, slots, key = walk(DATA, opened, 4, lanes)
+    users = np.arange(slots.sizes.size)
+    rows, trials = np.tile(users, lanes), np.repeat(np.arange(lanes), users.size)
+    need = slots.still_needed(key, trials, rows).reshape(lanes, users.size)
+    assert need.min() >= 0 and need.max() == 4
+    # Enough draws that some were refined to 32 bits.
+    assert slots.items.size * lanes > 5 * 2**16
+    kept = counts[: opened.size].sum(axis=0)
+    np.testing.assert_array_equal(kept, (4 - need).sum(axis=1))
+    # Item by item where every open item is held by one clipped user only.
+    alone = UserItems.from_sets([{3 * i, 3 * i + 1, 3 * i + 2} for i in range(50)])
+    counts, slots, key = walk(alone, np.arange(0, 150, 3), 1, 256)
+    rows, trials = np.tile(np.arange(50), 256), np.repeat(np.arange(256), 50)
+    need = slots.still_needed(key, trials, rows).reshape(256, 50)
+    np.testing.assert_array_equal(counts[:50].T, 1 - need)
+
+
+def test_sixteen_bits_decide_or_say_that_they_do_not():
+    rng = np.random.default_rng(0)
+    lanes = 200_000
+    need = rng.integers(0, 9, lanes).astype(np.uint32)
+    left = np.array([50_000, 49_999, 49_998, 49_997], np.uint32)
+    # Draws close to where they are decided.
+    edge = (need.astype(np.int64) << 16) // left[0] + rng.integers(-2, 3, lanes)
+    first = edge.clip(0, 65535).astype(np.uint32) | (rng.integers(0, 2**16, lanes) << 16).astype(
+        np.uint32
+    )
+    drawn = (jnp.asarray(first), jnp.asarray(rng.integers(0, 2**32, lanes).astype(np.uint32)))
+    start, keep = jnp.zeros(STEP, bool), np.uint32(3)
+
+    def select(more):
+        return np.asarray(_select(jnp.asarray(need), drawn, more, left, start, keep))
+
+    def rest(value):
+        return (jnp.full(lanes, value, jnp.uint32),) * 2
+
+    plain, lowest, highest = select(None), select(rest(0)), select(rest(2**32 - 1))
+    undecided = (plain >> STEP) & 1 > 0
+    assert 0 < undecided.sum() < lanes
+    sure = ~undecided
+    np.testing.assert_array_equal(plain[sure], lowest[sure])
+    np.testing.assert_array_equal(plain[sure], highest[sure])
+    # With all 32 bits it is exactly u * left < need * 2^32, in 64-bit integers.
+    more = (rng.integers(0, 2**32, lanes).astype(np.uint32), rng.integers(0, 2**32, lanes))
+    more = (jnp.asarray(more[0]), jnp.asarray(more[1].astype(np.uint32)))
+    status = select(more)
+    wanted = need.astype(np.uint64)
+    for slot in range(STEP):
+        word, extra = np.asarray(drawn[slot // 2]), np.asarray(more[slot // 2])
+        shift = 16 * (slot % 2)
+        u = ((word >> shift) & 0xFFFF).astype(np.uint64) << 16 | (extra >> shift) & 0xFFFF
+        take = u * np.uint64(left[slot]) < wanted << np.uint64(32)
+        np.testing.assert_array_equal((status >> slot) & 1 > 0, take)
+        wanted = wanted - take
+    np.testing.assert_array_equal(status >> 16, wanted)
+
+
+def test_normal_quantiles_are_accurate_in_both_tails():
+    low = np.unique(np.geomspace(1, 2**31, 200_000).astype(np.int64)) - 1
+    bits = np.concatenate([low, 2**32 - 1 - low]).astype(np.uint32)
+    z = np.asarray(normal(jnp.asarray(bits))).astype(float)
+    tail = (np.minimum(bits, ~bits) + 0.5) / 2.0**32
+    np.testing.assert_allclose(ndtr(-np.abs(z)), tail, rtol=2e-5)
+    assert (z[bits < 2**31] <= 0).all() and (z[bits >= 2**31] >= 0).all()
+
+
+# ---- fates
+
+
+def test_ranges_of_kept_copies_hold_with_the_stated_error():
+    for size, p, error in itertools.product(
+        (1, 2, 5, 30, 1000, 10**5), (0.001, 0.1, 0.5, 0.9, 0.999), (1e-3, 1e-9, 1e-15)
+    ):
+        holders, mean = np.array([size]), np.array([size * p])
+        low, high = (int(end[0]) for end in fates.kept_range(holders, mean, error))
+        assert 0 <= low <= high <= size
+        assert stats.binom.cdf(low - 1, size, p) <= error
+        assert stats.binom.sf(high, size, p) <= error
+        # Not wider than need be: at a tenth of the mass per item the range is left more often.
+        if high < size:
+            assert stats.binom.sf(high - 0.3 * (high - size * p) - 1, size, p) > error
+
+
+@pytest.mark.parametrize("bound", [1, 3, 8, 1000])
+def test_skipped_probability_is_within_the_stated_bound(oracle, bound):
+    """Exact laws of all items: total error of a trial, and every rate is an upper bound."""
+    found = calibration(bound, eps=(0.3, 1.0, 3.0), delta=1e-5)
+    fate = fates.fates(DATA, found)
+    sets = np.split(DATA.items, DATA.offsets[1:-1])
+    base, laws = oracle.weight_laws(sets, DATA.num_items, bound)
+    np.testing.assert_allclose(fate.base, base, rtol=1e-12)
+    sizes = np.repeat(DATA.set_sizes, DATA.set_sizes)
+    clipped = sizes > bound
+    holders = np.bincount(DATA.items[clipped], minlength=DATA.num_items)
+    weights = (bound / sizes[clipped]).astype(float)
+    mean = np.bincount(DATA.items[clipped], weights, minlength=DATA.num_items).astype(float)
+    low, high = fates.kept_range(holders, mean, fates.ERROR / 2 / DATA.num_items)
+    skipped = 0.0
+    for item, law in enumerate(laws):
+        if fate.open[item]:
+            continue
+        copies = np.arange(law.size)
+        weight = (base[item] + copies * bound**-0.5)[:, None]
+        release = np.where(weight > 0, ndtr((weight - found.threshold) / found.sigma), 0.0)
+        chance = release if fate.missed[item] else 1 - release
+        inside = (copies >= low[item]) & (copies <= high[item])
+        outside = float(law[~inside].sum())
+        if fate.rate[item] > 0:
+            assert chance[inside].max() <= fate.rate[item] * (1 + 1e-9) + 1e-15
+            skipped += outside
+        else:
+            skipped += outside + float(np.max(law[inside] @ chance[inside]))
+    assert skipped <= fates.ERROR
+    assert fate.open.any() and (~fate.open).any()
+
+
+def test_counts_are_as_narrow_as_the_data_allow():
+    def dtype(holders):
+        data = synthetic.equal_frequencies(num_items=2, frequency=holders, set_size=2)
+        slots = lane_sampler.open_slots(data, np.arange(2), 1)
+        found = calibration(1)
+        fate = fates.fates(data, found)
+        return lane_sampler.lane_state(data, found, fate, np.arange(2), slots).dtype
+
+    assert dtype(2**15 - 1) == "int16"
+    assert dtype(2**15) == "int32"
+
+
+# ---- rare items
+
+
+def test_candidates_of_every_item_come_at_its_rate():
+    rare = sampler(DATA, calibration())._rare
+    keys = lane_sampler._keys(3)
+    trials, items = rare._candidates(keys[1], 0, 100_000)
+    assert np.unique(trials * rare.rate.size + items).size == trials.size
+    for item in np.argsort(-rare.rate)[:30]:
+        count = int(np.sum(items == item))
+        assert stats.binomtest(count, 100_000, float(rare.rate[item])).pvalue > 1e-9
+    total = trials.size / 100_000
+    expected = rare.rate.sum()
+    assert abs(total - expected) < 7 * np.sqrt(expected / 100_000)
+    # The same whatever the window of trials.
+    part = rare._candidates(keys[1], 500, 250)
+    inside = (trials >= 500) & (trials < 750)
+    np.testing.assert_array_equal(part[0] + 500, trials[inside])
+    np.testing.assert_array_equal(part[1], items[inside])
+
+
+def test_the_largest_missed_item_when_the_largest_are_released(monkeypatch):
+    """Two items of 9 users, one of 5: which is the largest missed follows from the rare events."""
+    data = UserItems.from_sets([{"a", "b", "c"}] * 5 + [{"a", "b"}] * 4)
+    run = sampler(data, calibration(3, delta=1e-6))
+    codes = {label: code for code, label in enumerate(data.item_labels)}
+    order = np.argsort(-data.frequencies, kind="stable")
+    place = {label: int(np.flatnonzero(order == code)[0]) for label, code in codes.items()}
+    assert run._rare.frequencies.tolist() == [9, 9, 5]
+    events = [(0, "a"), (2, "a"), (2, "b"), (3, "a"), (3, "b"), (3, "c"), (4, "c")]
+    trial = np.array([trial for trial, _ in events])
+    item = np.array([place[label] for _, label in events])
+    found = run._largest_expected(trial, item, np.ones((len(events), 1), bool), (5, 1))
+    assert found.ravel().tolist() == [9, 9, 5, 0, 9]
+
+
+# ---- the whole
+
+
+def test_only_the_weighted_gaussian_mechanism_has_lanes():
+    @dataclass(frozen=True)
+    class Changed(WeightedGaussian):
+        pass
+
+    def choose(name, mechanism=None, data=DATA, bound=4):
+        mechanism = mechanism or WeightedGaussian()
+        return samplers.choose(name, mechanism, data, calibration(bound), Devices.of())
+
+    assert choose("auto") == "lanes" and choose("padded") == "padded"
+    assert choose("auto", Changed()) == "padded"
+    for options in ({"name": "lanes", "mechanism": Changed()}, {"name": "fast"}):
+        with pytest.raises(InvalidInput) as error:
+            choose(**options)
+        assert error.value.name == "sampler"
+    wide = synthetic.one_user(2**16)
+    assert choose("auto", data=wide) == "padded"
+    assert choose("auto", data=wide, bound=2**16) == "lanes"
+    assert choose("auto", data=synthetic.one_user(2**16 - 1)) == "lanes"
+
+
+def test_memory_of_a_call_is_within_the_budget():
+    found = calibration(4, eps=np.geomspace(0.1, 3, 16))
+    for budget in (2**18, 2**22):
+        run = sampler(DATA, found, num_trials=10**6, memory_budget=budget, callers=2)
+        leaves, structure = jax.tree.flatten(run._state)
+
+        def call(*leaves, run=run, structure=structure):
+            state = jax.tree.unflatten(structure, leaves)
+            key, first = jnp.asarray(run._keys[0]), jnp.uint32(0)
+            return lane_metrics(key, first, state, lanes=run._lanes, mesh=run._mesh)
+
+        memory = jax.jit(call).lower(*leaves).compile().memory_analysis()
+        used = memory.temp_size_in_bytes + memory.output_size_in_bytes
+        assert 2 * used <= 1.3 * budget
+        assert run._lanes >= 1
+
+
+_DEVICES = """
+import hashlib, json
+import jax
+import numpy as np
+from theory.calibration import calibrate
+from wgm_jax import simulate, synthetic
+
+sizes = synthetic.SetSizes("lognormal", mean=8, spread=1.1, cap=120)
+data = synthetic.zipf_draws(s=1.2, num_pairs=6000, set_sizes=sizes, seed=3)
+found = calibrate(eps=[0.5, 2.0], delta=1e-3, max_items_per_user=4)
+names = ("missing_mass", "missing_mass_l2", "max_missing_mass", "num_released")
+digests = []
+for sampler in ("lanes", "padded"):
+    for count in globals().get("COUNTS", (1, 2, 8)):
+        trials = simulate(data, found, num_trials=700, seed=5, sampler=sampler,
+                          first_trial=11, devices=jax.devices()[:count])
+        values = b"".join(np.ascontiguousarray(getattr(trials, name)).tobytes() for name in names)
+        digests.append((sampler, count, hashlib.sha256(values).hexdigest()))
+print(json.dumps(digests))
+"""
+
+
+def test_numbers_do_not_depend_on_the_number_of_devices():
+    """One, two and eight virtual devices in another process, the real one here."""
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, "-c", _DEVICES],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XLA_FLAGS": flags},
+    )
+    results = json.loads(done.stdout)
+    assert len(results) == 6
+    here = {"COUNTS": [1]}
+    exec(_DEVICES.replace("print(", "RESULTS = ("), here)
+    for name in ("lanes", "padded"):
+        digests = {d for sampler, _, d in results + json.loads(here["RESULTS"]) if sampler == name}
+        assert len(digests) == 1
