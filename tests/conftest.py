@@ -12,6 +12,8 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 
 os.environ.setdefault("MPLBACKEND", "agg")
+# Commands keep compiled programs in the user's cache folder; tests leave it alone.
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -503,3 +504,17 @@ def test_every_help_has_an_example(wgm, command):
     status, out, _ = wgm(command, "--help")
     assert status == 0
     assert f"Example: wgm {command}" in " ".join(out.split())
+
+
+def test_a_second_run_finds_the_compiled_programs(csv, tmp_path):
+    command = [sys.executable, "-c", "from experiments.cli import main; main()", "simulate"]
+    command += [str(csv), *PRIVACY, "2", "--trials", "20", "--json"]
+    base = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment = {**base, "XDG_CACHE_HOME": str(tmp_path)}
+    seen = []
+    for _ in range(2):
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        assert done.stderr == ""
+        files = tmp_path.joinpath("wgm-jax", "programs").iterdir()
+        seen.append(sorted(path.name for path in files if not path.name.endswith("-atime")))
+    assert seen[0] == seen[1] and seen[0]
