@@ -52,6 +52,12 @@ def simulate(
     method: Method = "split",
     trials: NumTrials = 1000,
     seed: Seed = 0,
+    sampler: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, padded or lanes; see docs/simulation.md.")
+    ] = "auto",
+    device: Annotated[
+        str | None, typer.Option(metavar="cpu|gpu", help="Where; default what JAX finds.")
+    ] = None,
     out_folder: OutFolder = None,
     output: OutputOptions,
 ) -> None:
@@ -91,7 +97,14 @@ def simulate(
 
     with progress("sampling", quiet=output.quiet) as update:
         result = simulate(
-            found, calibration, mechanism, num_trials=num_trials, seed=seed, progress=update
+            found,
+            calibration,
+            mechanism,
+            num_trials=num_trials,
+            seed=seed,
+            sampler=sampler,
+            devices=_devices(device),
+            progress=update,
         )
     told = [_entries(data.name, found, result, index) for index in range(len(levels))]
     files = [] if out_folder is None else _write(out_folder, data, asked[0], result, told)
@@ -108,6 +121,22 @@ def simulate(
         f"--max-items-per-user {asked[0]}",
         quiet=output.quiet,
     )
+
+
+def _devices(kind: str | None) -> list[Any] | None:
+    """All local devices of a kind; None for JAX's choice."""
+    from theory._check import invalid
+
+    if kind is None:
+        return None
+    if kind not in ("cpu", "gpu"):
+        invalid("device", kind, "must be cpu or gpu")
+    import jax
+
+    try:
+        return list(jax.local_devices(backend=kind))
+    except RuntimeError:
+        invalid("device", kind, "must be there; JAX finds none here")
 
 
 def _check_mechanism(name: str) -> None:
