@@ -172,7 +172,7 @@ def calibrate(
     )
     share = delta_share(delta, method)
     sigma = raw_gaussian_sigma(eps, share)
-    threshold = _raw_threshold(sigma, share, count)
+    threshold = raw_threshold(sigma, share, count)
     return Calibration(eps, delta, count, method, sigma, threshold)
 
 
@@ -287,7 +287,7 @@ def _release_delta(sigma: Floats, threshold: Floats, count: Floats) -> Floats:
     return np.maximum(one, some)
 
 
-def _raw_threshold(sigma: Floats, share: Floats, count: Floats) -> Floats:
+def raw_threshold(sigma: Floats, share: Floats, count: Floats) -> Floats:
     """Smallest T with `_release_delta` <= share, rounded up; arrays of one shape."""
     # Phi^-1((1 - share)^(1/t)) through the small tail: 1 - share is 1.0 at share <= 1e-17.
     with np.errstate(under="ignore"):  # 5e-301/1e9 is denormal, but still good to 14 digits

@@ -19,6 +19,7 @@ from wgm_jax.censored import censoring, contribution_bound
 from wgm_jax.devices import Devices
 from wgm_jax.mechanism import Mechanism
 from wgm_jax.trials import Trials
+from wgm_jax.wgm import WeightedGaussian
 
 # Calls grow until one takes this long, so that progress is seen and calls cost nothing.
 _SECONDS_PER_CALL = 0.5
@@ -135,7 +136,7 @@ def simulate(
         mechanism=mechanism if isinstance(mechanism, str) else repr(mechanism),
         sampler=f"{chosen}, threefry2x32, {where.platform}",
         calibration=calibration,
-        censoring=censoring(data, calibration),
+        censoring=censoring(data, calibration) if isinstance(used, WeightedGaussian) else None,
         compile_seconds=compiled - start,
         run_seconds=run_seconds,
         versions={name: version(name) for name in ("jax", "jaxlib", "numpy")},

@@ -103,6 +103,8 @@ def _uniforms(seed: int, first: int, count: int) -> np.ndarray:
     """Uniform on (0, 1), 53 bits: a function of the seed and the index alone."""
     key = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
     numbers = np.arange(first, first + count, dtype=np.uint32)
-    high, low = threefry(key, numbers, np.full(count, _TAG))
-    words = (high.astype(np.uint64) << np.uint64(21)) | (low.astype(np.uint64) >> np.uint64(11))
+    high, low = (
+        np.asarray(word).astype(np.uint64) for word in threefry(key, numbers, np.full(count, _TAG))
+    )
+    words = (high << np.uint64(21)) | (low >> np.uint64(11))
     return (words.astype(np.float64) + 0.5) * 2.0**-53

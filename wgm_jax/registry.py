@@ -32,6 +32,8 @@ class MechanismInfo:
         summary: What it does, one sentence.
         reference: Where it is described.
         target: "module:attribute" of a mechanism, imported on first use.
+        noise: "gaussian", "laplace", "gumbel" or "selection" (a table of probabilities).
+        sequential: Whether users act one after the other, so that their order matters.
     """
 
     name: str
@@ -41,6 +43,16 @@ class MechanismInfo:
     summary: str
     reference: str
     target: str
+    noise: str = ""
+    sequential: bool = False
+
+
+_SPLIT = "(eps, delta)-DP for one added or removed user; delta/2 for noise, delta/2 for new items"
+_ALL_ON_NEW = "(eps, delta)-DP for one added or removed user; all of delta for new items"
+_GOPI = "Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (ICML 2020)"
+_CARVALHO = "Carvalho, Wang, Gondara (AAAI 2022)"
+_SIPS = "Swanberg, Desfontaines, Haney (2023)"
+_MAD = "after an idea of Chen, Cohen-Addad, Epasto, Zadimoghaddam (2025); constants are ours"
 
 
 _BUILT_IN = (
@@ -52,6 +64,174 @@ _BUILT_IN = (
         summary="Weighted Gaussian mechanism: subsample, weight, add Gaussian noise, threshold.",
         reference="Dick, Joseph, Raman (ICLR 2026), Algorithm 1; Gopi et al. (ICML 2020)",
         target="wgm_jax.wgm:WeightedGaussian",
+        noise="gaussian",
+    ),
+    MechanismInfo(
+        name="policy-gaussian",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="Policy Gaussian, l2 descent: users step straight towards a cap, alpha = 3.",
+        reference=_GOPI,
+        target="wgm_jax.set_union.policy_gaussian:PolicyGaussian",
+        noise="gaussian",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-gaussian-l1",
+        task="set-union",
+        private=True,
+        privacy="(eps, delta)-DP for one added or removed user ([P2] covers it)",
+        summary="Policy Gaussian, sound l1 descent: every item rises by q^(-1/2), up to a cap.",
+        reference=f"{_GOPI}, repaired",
+        target="wgm_jax.set_union.policy_gaussian:PolicyGaussianL1",
+        noise="gaussian",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-gaussian-l1-published",
+        task="set-union",
+        private=False,
+        privacy="none: items sorted by name overshoot the cap; one user moves others by over 1",
+        summary="Policy Gaussian with l1 descent as in published code; a specimen for audits.",
+        reference=f"code of {_GOPI} and of Dick, Joseph, Raman (ICLR 2026)",
+        target="wgm_jax.set_union.policy_gaussian:PolicyGaussianL1Published",
+        noise="gaussian",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-laplace",
+        task="set-union",
+        private=True,
+        privacy=_ALL_ON_NEW,
+        summary="Policy Laplace: users fill their items evenly by a total of 1, up to a cap.",
+        reference=_GOPI,
+        target="wgm_jax.set_union.policy_laplace:PolicyLaplace",
+        noise="laplace",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-greedy",
+        task="set-union",
+        private=True,
+        privacy=_ALL_ON_NEW,
+        summary="Policy Greedy, sound: users fill one item after the other, in their own order.",
+        reference=f"{_CARVALHO}, repaired",
+        target="wgm_jax.set_union.policy_greedy:PolicyGreedy",
+        noise="laplace",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-greedy-published",
+        task="set-union",
+        private=False,
+        privacy="none: a user's untouched items get noise too, however many there are",
+        summary="Policy Greedy as in published code; a specimen for audits.",
+        reference=f"code of {_CARVALHO}",
+        target="wgm_jax.set_union.policy_greedy:PolicyGreedyPublished",
+        noise="laplace",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="policy-greedy-positive",
+        task="set-union",
+        private=False,
+        privacy="none: one more user pushes others on to items that nobody had raised",
+        summary="Published Policy Greedy, noise on positive weights only; a specimen for audits.",
+        reference=f"code of {_CARVALHO}, a repair that fails",
+        target="wgm_jax.set_union.policy_greedy:PolicyGreedyPositive",
+        noise="laplace",
+        sequential=True,
+    ),
+    MechanismInfo(
+        name="weighted-laplace",
+        task="set-union",
+        private=True,
+        privacy=_ALL_ON_NEW,
+        summary="Weighted Laplace: every kept item gets 1/q, then Laplace noise.",
+        reference=_GOPI,
+        target="wgm_jax.set_union.weighted_laplace:WeightedLaplace",
+        noise="laplace",
+    ),
+    MechanismInfo(
+        name="gaussian-count",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="Counts of holders with Gaussian noise scaled by Delta0^(1/2).",
+        reference=_GOPI,
+        target="wgm_jax.set_union.counts:GaussianCount",
+        noise="gaussian",
+    ),
+    MechanismInfo(
+        name="laplace-count",
+        task="set-union",
+        private=True,
+        privacy=_ALL_ON_NEW,
+        summary="Counts of holders with Laplace noise scaled by Delta0.",
+        reference=_GOPI,
+        target="wgm_jax.set_union.counts:LaplaceCount",
+        noise="laplace",
+    ),
+    MechanismInfo(
+        name="korolova",
+        task="set-union",
+        private=True,
+        privacy=_ALL_ON_NEW,
+        summary="Counts with Laplace noise scaled by Delta0 and the threshold for query logs.",
+        reference="Korolova, Kenthapadi, Mishra, Ntoulas (WWW 2009)",
+        target="wgm_jax.set_union.counts:Korolova",
+        noise="laplace",
+    ),
+    MechanismInfo(
+        name="optimal-selection",
+        task="set-union",
+        private=True,
+        privacy="(eps, delta)-DP for one added or removed user; (eps, delta)/Delta0 for every item",
+        summary="Optimal release probability of every count; optimal for one item per user.",
+        reference="Desfontaines, Voss, Gipson, Mandayam (PoPETs 2022)",
+        target="wgm_jax.set_union.optimal_selection:OptimalSelection",
+        noise="selection",
+    ),
+    MechanismInfo(
+        name="dp-sips",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="DP-SIPS: three rounds of the weighted Gaussian mechanism on what is left.",
+        reference=_SIPS,
+        target="wgm_jax.set_union.dp_sips:DpSips",
+        noise="gaussian",
+    ),
+    MechanismInfo(
+        name="dp-sips-two-rounds",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="DP-SIPS in two rounds, a tenth and nine tenths of the budget.",
+        reference=_SIPS,
+        target="wgm_jax.set_union.dp_sips:TWO_ROUNDS",
+        noise="gaussian",
+    ),
+    MechanismInfo(
+        name="mad-safe",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="Weight beyond a cap is rerouted to the user's other items; not the published MAD.",
+        reference=_MAD,
+        target="wgm_jax.set_union.mad_safe:MadSafe",
+        noise="gaussian",
+    ),
+    MechanismInfo(
+        name="mad-safe-two-rounds",
+        task="set-union",
+        private=True,
+        privacy=_SPLIT,
+        summary="Two rounds of mad-safe on what is left, a tenth and nine tenths of the budget.",
+        reference=_MAD,
+        target="wgm_jax.set_union.mad_safe:TWO_ROUNDS",
+        noise="gaussian",
     ),
 )
 

@@ -96,7 +96,7 @@ def subset_counts(
     def step(need: jax.Array, row: tuple) -> tuple[jax.Array, jax.Array]:
         word, left, first = row
         need = jnp.where(first, keep, need)
-        take = _scaled(word, left) < need
+        take = scaled(word, left) < need
         return need - take.astype(jnp.uint32), take
 
     start = jnp.zeros(slots.items.shape[1], jnp.uint32)
@@ -105,7 +105,7 @@ def subset_counts(
     return counts.at[slots.items.ravel()].add(taken.ravel().astype(jnp.int32), mode="drop")
 
 
-def _scaled(word: jax.Array, factor: jax.Array) -> jax.Array:
+def scaled(word: jax.Array, factor: jax.Array) -> jax.Array:
     """floor(word * factor / 2^32) for uint32, without 64-bit integers (16-bit halves)."""
     word_low, word_high = word & 0xFFFF, word >> 16
     factor_low, factor_high = factor & 0xFFFF, factor >> 16

@@ -29,7 +29,8 @@ class Trials:
         mechanism: Name of the mechanism, or its repr if it was passed as an object.
         sampler: Which implementation drew the samples, and on what device.
         calibration: The calibration simulated.
-        censoring: Whether anything can be released at all.
+        censoring: Whether anything can be released at all; None for other mechanisms than the WGM,
+            whose weights and thresholds are not its.
         compile_seconds: Time until the first trial could start (tracing, compilation, transfer).
         run_seconds: Time of the trials themselves.
         versions: Versions of the packages that determine the numbers.
@@ -45,7 +46,7 @@ class Trials:
     mechanism: str
     sampler: str
     calibration: Calibration
-    censoring: Censoring
+    censoring: Censoring | None
     compile_seconds: float
     run_seconds: float
     versions: Mapping[str, str]
@@ -58,7 +59,9 @@ class Trials:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences a user should read before the numbers."""
-        return (self.censoring.message,) if self.censoring.everything else ()
+        if self.censoring is None or not self.censoring.everything:
+            return ()
+        return (self.censoring.message,)
 
     def quantile(self, q: float | np.ndarray) -> np.ndarray:
         """Empirical quantiles of the missing mass, observed values (no interpolation).
