@@ -11,7 +11,7 @@ from theory.calibration import calibrate
 from wgm_jax import synthetic
 from wgm_jax.bits import random_bits, threefry
 from wgm_jax.mechanism import padded_length
-from wgm_jax.sampling import _LANES, _scaled, pack_slots, subset_counts
+from wgm_jax.sampling import _LANES, pack_slots, scaled, subset_counts
 from wgm_jax.wgm import WeightedGaussian, draw
 
 
@@ -79,7 +79,7 @@ def test_scaled_product_is_exact():
     edge = np.array([0, 1, 0xFFFF, 0x10000, 0x7FFFFFFF, 0xFFFFFFFF], np.uint64)
     word = np.concatenate([rng.integers(0, 2**32, 10_000, np.uint64), np.repeat(edge, 6)])
     factor = np.concatenate([rng.integers(0, 2**32, 10_000, np.uint64), np.tile(edge, 6)])
-    ours = _scaled(jnp.asarray(word.astype(np.uint32)), jnp.asarray(factor.astype(np.uint32)))
+    ours = scaled(jnp.asarray(word.astype(np.uint32)), jnp.asarray(factor.astype(np.uint32)))
     np.testing.assert_array_equal(np.asarray(ours, np.uint64), (word * factor) >> np.uint64(32))
 
 
