@@ -42,12 +42,13 @@ def audit(
         float | None,
         typer.Option(
             metavar="B",
-            help="Time for every mechanism; 20, or no limit with --evaluations.",
+            help="Time for every mechanism; 30, or no limit with --evaluations.",
             show_default=False,
         ),
     ] = None,
     evaluations: Annotated[
-        int | None, typer.Option(metavar="N", help="Pairs to evaluate: reproducible, unlike time.")
+        int | None,
+        typer.Option(metavar="N", help="Pairs to evaluate for each: reproducible, unlike time."),
     ] = None,
     seed: Seed = 0,
     out_folder: OutFolder = None,
@@ -66,13 +67,13 @@ def audit(
     """
     from theory import calibrate
     from theory._check import check_count, check_positive, invalid
-    from wgm_jax import mechanisms
+    from wgm_jax.registry import mechanisms
 
     known = [info.name for info in mechanisms() if info.task == "set-union"]
     if name != _ALL and name not in known:
         invalid("NAME", name, f"must be all, or one of {', '.join(known)}")
     calibrate(eps=eps, delta=delta, max_items_per_user=max_items_per_user, method=method)
-    budget: dict[str, Any] = {"seconds": 20.0 if evaluations is None else None}
+    budget: dict[str, Any] = {"seconds": 30.0 if evaluations is None else None}
     if seconds is not None:
         budget["seconds"] = float(check_positive("seconds", seconds))
     if evaluations is not None:
@@ -126,7 +127,7 @@ def _print_table(results: Sequence[Audit]) -> None:
         f"Δ0 = {first.max_items_per_user:,}",
         style="bold",
     )
-    made = table("mechanism", "verdict", "found δ", "÷ claim", "pairs", "accused at", left=2)
+    made = table("mechanism", "verdict", "found δ", "÷ claim", "pairs", "at pair", left=2)
     for result in results:
         made.add_row(
             name_text(result.mechanism),

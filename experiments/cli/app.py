@@ -9,7 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.cli import _audit, _calibrate, _claims, _data, _plan, _simulate, _sweep, _verify
+from experiments.cli import (
+    _audit,
+    _bench,
+    _calibrate,
+    _claims,
+    _data,
+    _plan,
+    _simulate,
+    _sweep,
+    _verify,
+)
 
 app = typer.Typer(
     name="wgm",
@@ -19,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (_verify, _simulate, _sweep, _data, _plan, _audit, _calibrate, _claims):
+for module in (_verify, _simulate, _sweep, _data, _plan, _audit, _bench, _calibrate, _claims):
     module.register(app)
 
 # Options with another name than the Python argument they set.
@@ -72,6 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    _keep_compiled_programs()
     command = typer.main.get_command(app)
     status: Any = 0
     try:
@@ -90,6 +101,13 @@ def main(arguments: list[str] | None = None) -> None:
         # Without a command the help has been shown, and there is nothing to add.
         status = _complain(message) if message else _BAD_INPUT
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _keep_compiled_programs() -> None:
+    """Let JAX find the programs of earlier runs; its own variables overrule this."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(base, "wgm-jax", "programs"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def _message(error: Exception, arguments: list[str]) -> str | None:
