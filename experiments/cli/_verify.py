@@ -105,7 +105,8 @@ def verify(
         if out_folder is not None
         else new_results_folder(Path("results"), "verify")
     )
-    warn_about_delta(delta, max(case.data.num_users or 0 for case in cases))
+    if data.given:  # synthetic users have nothing to lose
+        warn_about_delta(delta, cases[0].data.num_users or 0)
 
     with progress("verifying", quiet=output.quiet) as update:
         result = verify_until_decided(
