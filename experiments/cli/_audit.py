@@ -176,7 +176,9 @@ def _items(outcome: dict[str, list[Any]]) -> str:
 def _draw(folder: Path, results: Sequence[Audit], claim: dict[str, Any]) -> list[str]:
     import polars as pl
 
+    from experiments.plain import plain
     from experiments.plots import privacy_profile, save
+    from experiments.sweep.store import manifest, write_json
 
     rows = [
         {
@@ -194,7 +196,13 @@ def _draw(folder: Path, results: Sequence[Audit], claim: dict[str, Any]) -> list
     ]
     frame = pl.DataFrame(rows, schema_overrides={"accountant": pl.Float64})
     figure, data = privacy_profile(frame)
-    return [str(file) for file in save(figure, folder / "privacy_profile", data)]
+    files = save(figure, folder / "privacy_profile", data)
+    told = [result.entries() for result in results]
+    write_json(
+        folder / "manifest.json",
+        manifest("audit", settings=claim, seeds=results[0].seed, results=plain(told)),
+    )
+    return [str(file) for file in (*files, folder / "manifest.json")]
 
 
 def _accountant(name: str, eps: float, claim: dict[str, Any]) -> float | None:

@@ -66,7 +66,7 @@ def privacy_profile(
     for place in axes[len(names) :]:
         place.set_axis_off()
     figure.supxlabel(r"$\varepsilon$", fontsize=7.5)
-    figure.supylabel(r"$\delta(\varepsilon)$ of the worst neighbours found", fontsize=7.5)
+    figure.supylabel(r"$\delta(\varepsilon)$ found", fontsize=7.5)
     look.key_above(figure, _key(data), None if columns > 1 else 2, title)
     return figure, data
 
