@@ -51,6 +51,7 @@ from theory.miss_bound import miss_probability_bound
 from theory.miss_probability import (
     MissProbabilities,
     exact_mean,
+    exact_means,
     loss_probabilities,
     miss_probabilities,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "ItemClasses",
     "MissProbabilities",
     "exact_mean",
+    "exact_means",
     "loss_probabilities",
     "miss_probabilities",
     "oracle_gap",

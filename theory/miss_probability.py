@@ -142,6 +142,36 @@ def exact_mean(profile: Profile, calibration: Calibration) -> Any:
     return miss_probabilities(profile, calibration).mean_missing_mass
 
 
+def exact_means(classes: ItemClasses, calibration: Calibration) -> Any:
+    """Exact mean of the missing mass on a grid that may mix contribution bounds.
+
+    Args:
+        classes: Holders of the items by set size.
+        calibration: Any shape; each entry with a Delta0 of its own.
+
+    Returns:
+        Float, or float64 of the calibration's shape.
+
+    Source:
+        [E2].
+
+    Example:
+        >>> from theory.calibration import calibrate
+        >>> from theory.user_items import UserItems
+        >>> data = UserItems.from_sets([{0, i} for i in range(1, 41)])
+        >>> noise = calibrate(eps=1.0, delta=1e-5, max_items_per_user=[1, 2])
+        >>> exact_means(data.item_classes, noise).round(4)
+        array([0.6783, 0.5028])
+    """
+    bounds = np.asarray(calibration.max_items_per_user)
+    means = np.empty(bounds.shape)
+    for bound in np.unique(bounds).tolist():
+        profile = Profile.from_classes(classes, max_items_per_user=bound)
+        at = bounds == bound
+        means[at] = exact_mean(profile, calibration[at] if calibration.shape else calibration)
+    return means if calibration.shape else float(means)
+
+
 def loss_probabilities(profile: Profile) -> MissProbabilities:
     """Probability that subsampling alone loses an item: no holder keeps it.
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from theory import InvalidInput, Profile, UserItems, calibrate, exact_mean
+from theory import InvalidInput, Profile, UserItems, calibrate, exact_mean, exact_means
 
 SETS = {
     "one item": [{0}],
@@ -61,6 +61,21 @@ def test_a_grid_gives_an_array_of_its_shape(shape):
         for e in eps.ravel()
     ]
     np.testing.assert_allclose(mean.ravel(), alone, rtol=1e-13)
+
+
+def test_one_call_for_many_contribution_bounds():
+    data = UserItems.from_sets(SETS["mixed"])
+    grid = calibrate(
+        eps=np.array([[0.5], [3.0]]), delta=1e-5, max_items_per_user=np.array([[1, 2, 4]])
+    )
+    found = exact_means(data.item_classes, grid)
+    assert found.shape == (2, 3)
+    for (i, j), value in np.ndenumerate(found):
+        bound = (1, 2, 4)[j]
+        assert value == pytest.approx(mean_of(SETS["mixed"], grid[i, j], bound), rel=1e-14)
+    alone = exact_means(data.item_classes, grid[0, 1])
+    assert isinstance(alone, float)
+    assert alone == pytest.approx(found[0, 1], rel=1e-14)
 
 
 def test_a_calibration_for_another_bound_is_refused():
