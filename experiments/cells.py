@@ -40,6 +40,8 @@ from theory import (
 from theory._check import invalid
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from wgm_jax import Trials
     from wgm_jax.lemma_events import LemmaEvents
 
@@ -321,6 +323,14 @@ def rows(run: Run) -> list[dict[str, Any]]:
             }
         )
     return made
+
+
+def as_table(made: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as a table; columns without any number are columns of numbers all the same."""
+    import polars as pl
+
+    table = pl.DataFrame(made, infer_schema_length=None)
+    return table.with_columns(pl.col(pl.Null).cast(pl.Float64))
 
 
 def exceedances(run: Run, betas: Sequence[float]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.cells import Case, rows, run_case
+from experiments.cells import Case, as_table, rows, run_case
 from theory import hard_zipf_profile
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ def decades(
     Returns:
         Rows of `experiments.cells.rows`, one per s and N.
     """
-    import polars as pl
-
     made = []
     for s in exponents:
         for count in pairs:
@@ -54,4 +52,4 @@ def decades(
                 num_trials=0,
             )
             made += rows(run)
-    return pl.DataFrame(made, infer_schema_length=None)
+    return as_table(made)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.cells import Case, NeedsTrials, exceedances, rows, run_case
+from experiments.cells import Case, NeedsTrials, as_table, exceedances, rows, run_case
 from experiments.claims import Cell, Claim, Settings
 from experiments.decades import decades
 from experiments.statistics.evidence import Looks
@@ -198,7 +198,7 @@ def verify(
         outcomes.append(Outcome(claim, verdicts, success, claim.name in silent))
     return Verification(
         outcomes=outcomes,
-        cells=pl.DataFrame(table, infer_schema_length=None),
+        cells=as_table(table),
         exceedances=pl.DataFrame(exceeded, infer_schema_length=None),
         seconds=time.perf_counter() - start,
         sampler=table[0]["sampler"] if table else "none",

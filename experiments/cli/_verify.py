@@ -32,6 +32,8 @@ from experiments.cli._output import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from experiments.verify import Outcome, Verification
 
 
@@ -158,16 +160,30 @@ def _print(result: Verification) -> None:
     made = table(*headers, "slack")
     made.padding = (0, 1, 0, 0)
     made.columns[0].no_wrap, made.columns[0].overflow = True, "ellipsis"
-    for outcome in result.outcomes:
-        counts = {name: outcome.count(name) or "–" for name in _KINDS}
-        refuted = str(counts["refuted"])
-        if outcome.claim.expected == "refuted" and refuted != "–":
-            refuted += " ✓exp."
-        row = [len(outcome.verdicts), counts["proved"], counts["confirmed"], refuted]
-        row += [counts["undecided"]] * some_open + [counts["vacuous"], _range(outcome.slack)]
-        style = {True: "", False: "bold red", None: "dim"}[outcome.success]
-        made.add_row(name_text(outcome.claim.title, 35), *map(str, row), style=style)
+    groups = {
+        "on these data:": [o for o in result.outcomes if o.claim.observe is not None],
+        "on data or parameters of their own:": [
+            o for o in result.outcomes if o.claim.observe is None
+        ],
+    }
+    for heading, outcomes in groups.items():
+        if outcomes and all(groups.values()):
+            made.add_row(heading, style="italic")
+        for outcome in outcomes:
+            _add_row(made, outcome, some_open)
     out().print(made)
+
+
+def _add_row(made: Table, outcome: Outcome, some_open: bool) -> None:
+    """A claim's verdicts by kind, and its slack."""
+    counts = {name: outcome.count(name) or "–" for name in _KINDS}
+    refuted = str(counts["refuted"])
+    if outcome.claim.expected == "refuted" and refuted != "–":
+        refuted += " ✓exp."
+    row = [len(outcome.verdicts), counts["proved"], counts["confirmed"], refuted]
+    row += [counts["undecided"]] * some_open + [counts["vacuous"], _range(outcome.slack)]
+    style = {True: "", False: "bold red", None: "dim"}[outcome.success]
+    made.add_row(name_text(outcome.claim.title, 35), *map(str, row), style=style)
 
 
 _KINDS = ("proved", "confirmed", "refuted", "undecided", "vacuous")
@@ -206,7 +222,8 @@ def _summary(result: Verification) -> str:
 
 
 def _censored(result: Verification) -> list[str]:
-    lost = result.cells.filter(result.cells["mm_q05"] >= 1.0)
+    least = result.cells["mm_q05"].fill_null(result.cells["exact_mean"] + 1e-9)
+    lost = result.cells.filter(least >= 1.0)
     return [
         f"{row['dataset']}, Δ0 = {row['max_items_per_user']}, ε = {row['eps']:g}: nothing is "
         f"released; an item needs a weight of about T = {row['threshold']:.3g}"

@@ -518,3 +518,18 @@ def test_a_second_run_finds_the_compiled_programs(csv, tmp_path):
         files = tmp_path.joinpath("wgm-jax", "programs").iterdir()
         seen.append(sorted(path.name for path in files if not path.name.endswith("-atime")))
     assert seen[0] == seen[1] and seen[0]
+
+
+def test_verify_without_trials(wgm, told, csv, tmp_path):
+    arguments = ("verify", csv, "--exact", "--max-items-per-user", "2,max")
+    arguments += ("--claim", "theorem-3.3", "--claim", "theorem-3.5", "--out", tmp_path / "out")
+    status, out, err = wgm(*arguments)
+    assert status == 0, err
+    assert "no trials: exact methods" in out
+    assert "as expected" in out.rsplit("\n", 3)[1] + out.rsplit("\n", 4)[1]
+    found = told(*arguments)
+    assert {verdict["method"] for verdict in found["verdicts"]} == {"exact"}
+    assert all(cell["mm_q50"] is None and cell["exact_mean"] > 0 for cell in found["cells"])
+    assert found["sampler"] == "exact"
+    status, _, err = wgm(*arguments, "--max-trials", "1000")
+    assert status == 2 and "--max-trials 1000: max_trials must be" in err
