@@ -398,13 +398,12 @@ def _seen(run: Run, index: int) -> dict[str, float | None]:
 def _exact(run: Run, index: int) -> dict[str, float | None]:
     """What is known without trials: the mean, the price of privacy here, and a quantile."""
     names = ("exact_mean", "oracle_gap", "exact_quantile")
-    if run.miss is None:
+    if run.miss is None or run.exact_mean is None:
         return dict.fromkeys(names)
-    miss = run.miss.at(index)
-    mean = float(miss.mean_missing_mass)
+    mean = float(run.exact_mean[index])
     least = float(run.bounds["lower_instance"].at(index).value)
     interval = run.intervals["missing_mass"][index]
-    quantile = interval[0] if interval is not None and miss.independent else None
+    quantile = interval[0] if interval is not None and run.miss.independent else None
     return dict(zip(names, (mean, mean / least if least > 0 else None, quantile), strict=True))
 
 

@@ -18,6 +18,7 @@ from theory.bernoulli_sums import LatticeLaw, bernoulli_sum_law, chernoff_quanti
 from theory.bound import Bound
 from theory.lemmas import CLIPPED, NOTHING_CLIPPED
 from theory.miss_probability import MissProbabilities
+from theory.zipf import plain
 
 Side = Literal["upper", "lower"]
 # A share k/N times N may round to just below k: twice half a unit in the last place, and room.
@@ -53,7 +54,7 @@ def missing_mass_law(at_one_point: MissProbabilities) -> LatticeLaw:
     if at_one_point.miss.ndim != 1:
         shape = at_one_point.miss.shape[:-1]
         invalid("at_one_point", f"grid {shape}", "must be one grid point, see .at(index)")
-    return _law(at_one_point, at_one_point.frequencies, at_one_point.miss, at_one_point.hit)
+    return at_one_point.independent_law()
 
 
 def exact_quantile(misses: MissProbabilities, q: float) -> Any:
@@ -84,7 +85,7 @@ def exact_quantile(misses: MissProbabilities, q: float) -> Any:
     q = float(check_beta(q, "q"))
     _require_independent(misses)
 
-    laws = (_law(misses, misses.frequencies, miss, hit) for miss, hit in _points(misses))
+    laws = (misses.independent_law(index) for index in _indices(misses))
     return _shaped(misses, [law.quantile(q) / misses.num_pairs for law in laws])
 
 
@@ -121,7 +122,7 @@ def exact_exceedance(misses: MissProbabilities, bound: Reals) -> Any:
         invalid("bound", bound, "must be a number")
     # Beyond these nothing changes, and whole numbers stay in range.
     pairs = np.floor(np.clip(limits, -1.0, 2.0) * misses.num_pairs * (1 + _WHOLE_GUARD))
-    laws = (_law(misses, misses.frequencies, miss, hit) for miss, hit in _points(misses))
+    laws = (misses.independent_law(index) for index in _indices(misses))
     return _shaped(misses, [law.sf(int(v)) for law, v in zip(laws, pairs.flat, strict=True)])
 
 
@@ -222,9 +223,13 @@ def hinge_bound(
     _check_side(side)
     costs, scale = _costs(misses, weights)
     values, notes = [], []
-    for miss, hit in _points(misses):
+    for index, (miss, hit) in zip(_indices(misses), _points(misses), strict=True):
         try:
-            law = _law(misses, costs, miss, hit)
+            law = (
+                misses.independent_law(index)
+                if weights is None
+                else bernoulli_sum_law(costs, miss, hit, misses.multiplicity)
+            )
         except InvalidInput as error:
             if error.name != "window":
                 raise
@@ -269,7 +274,7 @@ def certificate(misses: MissProbabilities, beta: float) -> Bound:
     hinge, chernoff = hinge_bound(misses, beta), chernoff_bound(misses, beta)
     value = np.minimum(hinge.value, chernoff.value)
     return Bound(
-        value if np.ndim(value) else float(value), "[E5, E6]", _SOURCE, "missing_mass", "upper",
+        plain(value), "[E5, E6]", _SOURCE, "missing_mass", "upper",
         "quantile", hinge.failure_probability, hinge.conditions,
         {"hinge": hinge.value, "chernoff": chernoff.value},
     )  # fmt: skip
@@ -401,15 +406,14 @@ def _log_hit(miss: np.ndarray, hit: np.ndarray) -> np.ndarray:
         return np.where(miss < 0.5, np.log1p(-np.minimum(miss, 0.5)), np.log(hit))
 
 
-def _law(
-    misses: MissProbabilities, costs: np.ndarray, miss: np.ndarray, hit: np.ndarray
-) -> LatticeLaw:
-    return bernoulli_sum_law(costs, miss, hit, misses.multiplicity)
+def _indices(misses: MissProbabilities) -> Iterator[tuple[int, ...]]:
+    """Every grid point."""
+    return np.ndindex(misses.miss.shape[:-1])
 
 
 def _points(misses: MissProbabilities) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(miss, hit) of every grid point."""
-    return ((misses.miss[index], misses.hit[index]) for index in np.ndindex(misses.miss.shape[:-1]))
+    return ((misses.miss[index], misses.hit[index]) for index in _indices(misses))
 
 
 def _shaped(misses: MissProbabilities, values: list[Any]) -> Any:

@@ -13,6 +13,7 @@ from scipy.special import ndtr, xlogy
 from theory.calibration import Calibration
 from theory.lemmas import noise_of
 from theory.profile import Profile
+from theory.zipf import plain
 
 
 def few_copies_probability(profile: Profile, level: float | int) -> float:
@@ -88,5 +89,4 @@ def heavy_miss_probability(profile: Profile, calibration: Calibration, level: An
     weights = classes.largest_weight(profile.max_items_per_user)
     above = np.asarray(level)[..., None] < weights
     count = above @ classes.multiplicity.astype(np.float64)
-    found = np.minimum(1.0, count * ndtr((threshold - level) / sigma))
-    return found if np.ndim(found) else float(found)
+    return plain(np.minimum(1.0, count * ndtr((threshold - level) / sigma)))

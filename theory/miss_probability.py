@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from theory.bernoulli_sums import LatticeLaw, bernoulli_sum_law
 from theory.calibration import Calibration
 from theory.item_classes import ItemClasses
 from theory.lemmas import noise_of
 from theory.profile import Profile
 from theory.weight_laws import log_none_kept, noisy_tails
+from theory.zipf import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,24 @@ class MissProbabilities:
             self.independent,
         )
 
+    def independent_law(self, index: tuple[int, ...] = ()) -> LatticeLaw:
+        """Law of the missed pairs if items were missed independently, at one grid point.
+
+        Made once: quantiles and certificates from both sides all look at it.
+
+        Raises:
+            InvalidInput: The window of the law is too long.
+        """
+        if index not in self._laws:
+            self._laws[index] = bernoulli_sum_law(
+                self.frequencies, self.miss[index], self.hit[index], self.multiplicity
+            )
+        return self._laws[index]
+
+    @cached_property
+    def _laws(self) -> dict[tuple[int, ...], LatticeLaw]:
+        return {}
+
     @property
     def mean_missing_mass(self) -> Any:
         """E[MM] = sum a(x) m(x) ([E2]): float, or float64 of the grid's shape."""
@@ -63,15 +84,11 @@ class MissProbabilities:
     @property
     def mean_missed(self) -> Any:
         """Mean number of missed items: float, or float64 of the grid's shape."""
-        return _plain(self.miss @ self.multiplicity.astype(np.float64))
+        return plain(self.miss @ self.multiplicity.astype(np.float64))
 
     def mean_power(self, p: float) -> Any:
         """E[MM_p^p] = sum a(x)^p m(x), p > 0: float, or float64 of the grid's shape."""
-        return _plain(self.miss @ ((self.frequencies / self.num_pairs) ** p * self.multiplicity))
-
-
-def _plain(value: Any) -> Any:
-    return value if np.ndim(value) else float(value)
+        return plain(self.miss @ ((self.frequencies / self.num_pairs) ** p * self.multiplicity))
 
 
 def miss_probabilities(profile: Profile, calibration: Calibration) -> MissProbabilities:
@@ -169,7 +186,7 @@ def exact_means(classes: ItemClasses, calibration: Calibration) -> Any:
         profile = Profile.from_classes(classes, max_items_per_user=bound)
         at = bounds == bound
         means[at] = exact_mean(profile, calibration[at] if calibration.shape else calibration)
-    return means if calibration.shape else float(means)
+    return plain(means)
 
 
 def loss_probabilities(profile: Profile) -> MissProbabilities:

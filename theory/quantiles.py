@@ -15,6 +15,7 @@ from theory.certificates import (
     max_missing_mass_bracket,
 )
 from theory.miss_probability import MissProbabilities
+from theory.zipf import plain
 
 
 def quantile_interval(
@@ -64,4 +65,4 @@ def quantile_interval(
         hinge_bound(misses, 1 - beta, side="lower").value,
         chernoff_bound(misses, 1 - beta, side="lower").value,
     )
-    return (low if np.ndim(low) else float(low)), high, "[E5, E6] certificate"
+    return plain(low), high, "[E5, E6] certificate"
