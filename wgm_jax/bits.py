@@ -6,12 +6,29 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import UInt32
+import numpy as np
+from jaxtyping import Float64, UInt32
 
 from wgm_jax.mechanism import Array
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+
+
+def key_words(seed: int) -> UInt32[np.ndarray, " 2"]:
+    """The cipher's key of a seed, 0 to 2^63 - 1."""
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+
+
+def seed_key(seed: int) -> jax.Array:
+    """The same as a JAX key, of which trial i folds in i."""
+    return jax.random.wrap_key_data(jnp.asarray(key_words(seed)), impl="threefry2x32")
+
+
+def uniform(words: tuple[Array, Array]) -> Float64[np.ndarray, "*shape"]:
+    """Uniform on [0, 1) with 53 bits from two words each, on the host."""
+    high, low = (np.asarray(word).astype(np.uint64) for word in words)
+    return ((high << np.uint64(21)) | (low >> np.uint64(11))).astype(np.float64) * 2.0**-53
 
 
 def random_bits(key: jax.Array, shape: tuple[int, ...]) -> UInt32[jax.Array, " ..."]:

@@ -27,12 +27,14 @@ from scipy.special import ndtr
 
 from theory import UserItems
 from theory._check import check_count, invalid
-from theory.calibration import Calibration, verify_calibration
+from theory.calibration import Calibration
+from theory.zipf import plain
+from wgm_jax.bits import seed_key
 from wgm_jax.censored import contribution_bound
+from wgm_jax.engine import check_inputs
 from wgm_jax.mechanism import padded_length
-from wgm_jax.wgm import WeightedGaussian, WgmState, draw
+from wgm_jax.wgm import WeightedGaussian, WgmState, base_histogram, draw
 
-_MOST_PAIRS = 2**31 - 1
 # Trials of one device call, a power of two; on the CPU a few, so that weights stay in the cache.
 _CPU_BATCH, _GPU_BATCH = 8, 1024
 _UNIT = 2.0**-23  # a float32 weight of 2^22 copies still tells how many they are
@@ -67,17 +69,17 @@ class ConditionalMoments:
     @property
     def missing_mass(self) -> Any:
         """Estimate of E[MM], exact where nothing is clipped; a float or the grid's shape."""
-        return _plain(self.mean.mean(axis=0))
+        return plain(self.mean.mean(axis=0))
 
     @property
     def standard_error(self) -> Any:
         """Of `missing_mass`: 0 where nothing is clipped; NaN for one trial of clipped data."""
-        return _plain(np.sqrt(self._variance_of_mean / self.num_trials))
+        return plain(np.sqrt(self._variance_of_mean / self.num_trials))
 
     @property
     def variance_of_missing_mass(self) -> Any:
         """Estimate of Var MM: mean of the variances and variance of the means."""
-        return _plain(self.variance.mean(axis=0) + self._variance_of_mean)
+        return plain(self.variance.mean(axis=0) + self._variance_of_mean)
 
     @property
     def variance_reduction(self) -> Any:
@@ -87,7 +89,7 @@ class ConditionalMoments:
         """
         total, between = np.asarray(self.variance_of_missing_mass), self._variance_of_mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _plain(total / between)
+            return plain(total / between)
 
     @property
     def _variance_of_mean(self) -> np.ndarray:
@@ -147,19 +149,12 @@ def conditional_moments(
     last = 2**32 - 1 - num_trials - _GPU_BATCH
     first_trial = check_count("first_trial", first_trial, minimum=0, maximum=last)
     memory_budget = check_count("memory_budget", memory_budget)
-    if not isinstance(calibration, Calibration):
-        accepted = "must be a theory.Calibration: sigma and threshold belong together"
-        invalid("calibration", calibration, accepted)
-    if data.num_pairs > _MOST_PAIRS:
-        invalid("num_pairs", data.num_pairs, "must be below 2^31")
+    check_inputs(data, calibration)
     keep = contribution_bound(calibration)
-    verify_calibration(calibration)
 
-    sizes = np.repeat(data.set_sizes, data.set_sizes)
-    whole = sizes <= keep
-    # `state.base` once more, in float64.
-    base = np.bincount(data.items[whole], sizes[whole] ** -0.5, minlength=data.num_items)
-    holders = np.bincount(data.items[~whole], minlength=data.num_items)
+    base = base_histogram(data, keep)  # `state.base` once more, in float64
+    clipped = np.repeat(data.set_sizes > keep, data.set_sizes)
+    holders = np.bincount(data.items[clipped], minlength=data.num_items)
     varies = np.flatnonzero(holders)
     mass = data.frequencies / data.num_pairs
     sigma, threshold = np.ravel(calibration.sigma), np.ravel(calibration.threshold)
@@ -175,9 +170,7 @@ def conditional_moments(
         weights = np.pad(base[varies], (0, padding))
         masses = np.pad(mass[varies], (0, padding))  # padding has mass 0
         batch = _batch_size(state, items.size, memory_budget)
-        key = jax.random.wrap_key_data(
-            jnp.asarray([seed >> 32, seed & 0xFFFFFFFF], jnp.uint32), impl="threefry2x32"
-        )
+        key = seed_key(seed)
         # Float64 for these calls only; the caller's setting comes back, errors or not.
         with jax.enable_x64(True):
             held = jax.device_put((key, state, items, weights, masses, sigma, threshold))
@@ -247,7 +240,3 @@ def _moments(
 
     numbers = first + jnp.arange(batch, dtype=jnp.uint32)
     return jnp.swapaxes(jax.vmap(trial)(numbers), 0, 1)
-
-
-def _plain(value: Any) -> Any:
-    return value if np.ndim(value) else float(value)

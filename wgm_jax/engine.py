@@ -93,7 +93,7 @@ def simulate(
         chunk_size = check_count("chunk_size", chunk_size)
     if num_threads is not None:
         num_threads = check_count("num_threads", num_threads)
-    _check_inputs(data, calibration)
+    check_inputs(data, calibration)
 
     start = time.perf_counter()
     used = mechanism if isinstance(mechanism, Mechanism) else registry.get(mechanism)
@@ -171,7 +171,8 @@ def _parts(
                 size = min(2 * size, run.most_trials_per_call)
 
 
-def _check_inputs(data: UserItems, calibration: Calibration) -> None:
+def check_inputs(data: UserItems, calibration: Calibration) -> None:
+    """What every simulation asks of its data and its calibration."""
     if not isinstance(data, UserItems):
         invalid("data", type(data).__name__, "must be a theory.UserItems")
     if not isinstance(calibration, Calibration):

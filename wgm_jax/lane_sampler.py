@@ -12,7 +12,7 @@ from jaxtyping import Int64, UInt32
 from theory import UserItems
 from theory._check import invalid
 from theory.calibration import Calibration
-from wgm_jax.bits import threefry
+from wgm_jax.bits import key_words, threefry
 from wgm_jax.devices import Devices
 from wgm_jax.fates import Fates, fates
 from wgm_jax.lanes import GROUP, STEP, LaneState, lane_metrics
@@ -190,7 +190,7 @@ def _power_of_two(least: int) -> int:
 def _keys(seed: int) -> UInt32[np.ndarray, "streams 2"]:
     """Keys of the kernel, and of events, noises and kept copies of rare items."""
     tags = np.full(4, _TAG, np.uint32), np.arange(4, dtype=np.uint32)
-    return np.stack(threefry(np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32), *tags), axis=1)
+    return np.stack(threefry(key_words(seed), *tags), axis=1)
 
 
 def _lanes(

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from theory import Profile, UserItems, miss_probabilities, missing_mass_law
 from theory._check import check_count, invalid
 from theory.calibration import Calibration, verify_calibration
-from wgm_jax.bits import threefry
+from wgm_jax.bits import key_words, threefry, uniform
 
 # Keeps these draws apart from those of the samplers.
 _TAG = np.uint32(0x6C617773)
@@ -87,12 +87,12 @@ def missing_mass_draws(
     bound = int(bounds[0])
     profile = Profile.from_classes(data.item_classes, max_items_per_user=bound)
     miss = miss_probabilities(profile, calibration)
-    uniform = _uniforms(seed, first, count)
+    levels = _uniforms(seed, first, count)
     mass = np.empty((count, *calibration.shape))
     error = 0.0
     for index in np.ndindex(*calibration.shape):
         law = missing_mass_law(miss.at(index))
-        places = np.searchsorted(np.cumsum(law.pmf), uniform)
+        places = np.searchsorted(np.cumsum(law.pmf), levels)
         values = law.first + np.minimum(places, law.pmf.size - 1)
         mass[(slice(None), *index)] = values / profile.num_pairs
         error = max(error, law.error)
@@ -101,10 +101,5 @@ def missing_mass_draws(
 
 def _uniforms(seed: int, first: int, count: int) -> np.ndarray:
     """Uniform on (0, 1), 53 bits: a function of the seed and the index alone."""
-    key = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
     numbers = np.arange(first, first + count, dtype=np.uint32)
-    high, low = (
-        np.asarray(word).astype(np.uint64) for word in threefry(key, numbers, np.full(count, _TAG))
-    )
-    words = (high << np.uint64(21)) | (low >> np.uint64(11))
-    return (words.astype(np.float64) + 0.5) * 2.0**-53
+    return uniform(threefry(key_words(seed), numbers, np.full(count, _TAG))) + 2.0**-54

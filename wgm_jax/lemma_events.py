@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from theory import Calibration, Profile, UserItems, lemma_c3_frequency
+from wgm_jax.bits import seed_key
 from wgm_jax.mechanism import padded_length
 from wgm_jax.release import release
 from wgm_jax.sampling import subset_counts
@@ -67,12 +68,9 @@ def lemma_events(
     # The least whole number of copies that is not below p* N(x)/2.
     enough = np.ceil(profile.keep_probability * frequencies / 2).astype(np.int32)
     state = jax.device_put(WeightedGaussian().prepare(data, calibration))
-    key = jax.random.wrap_key_data(
-        jnp.asarray([seed >> 32, seed & 0xFFFFFFFF], jnp.uint32), impl="threefry2x32"
-    )
     numbers = np.arange(num_trials, dtype=np.uint32)
     items = (frequencies, folded, np.where(heavy & (frequencies > 0), enough, 0))
-    lost, largest, few, heaviest = _observe(key, numbers, state, items)
+    lost, largest, few, heaviest = _observe(seed_key(seed), numbers, state, items)
     return LemmaEvents(
         lost_mass=np.asarray(lost) / np.float64(data.num_pairs),
         max_lost_mass=np.asarray(largest) / np.float64(data.num_pairs),

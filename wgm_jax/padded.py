@@ -13,6 +13,7 @@ from theory import UserItems
 from theory._check import invalid
 from theory.calibration import Calibration
 from wgm_jax import metrics
+from wgm_jax.bits import seed_key
 from wgm_jax.devices import Devices, on_every_device
 from wgm_jax.mechanism import Mechanism, grid_axes, padded_length
 
@@ -54,9 +55,7 @@ class PaddedSampler:
         self.most_trials_per_call = _capacity(self._batch) * devices.count
         padding = padded_length(data.num_items) - data.num_items
         frequencies = np.pad(data.frequencies, (0, padding)).astype(np.int32)
-        words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
-        key = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
-        self._arguments = devices.put((key, state, frequencies))
+        self._arguments = devices.put((seed_key(seed), state, frequencies))
         self._compiled = partial(
             _trials, mechanism, tuple(grid_axes(state)), self._batch, devices.mesh
         )

@@ -23,7 +23,7 @@ from scipy.special import ndtr, pdtr
 
 from theory import UserItems
 from theory.calibration import Calibration
-from wgm_jax.bits import threefry
+from wgm_jax.bits import threefry, uniform
 from wgm_jax.fates import Fates
 from wgm_jax.lanes import REFINEMENT, STEP
 
@@ -151,7 +151,7 @@ class RareItems:
         trials, items = self._candidates(keys[1], first, count)
         copies = self._kept(keys[0], keys[3], trials + first, items)
         weights = self.base[items] + copies * self.slots.keep**-0.5
-        noise = _uniform(_words(keys[2], trials + first, items)) * self.rate[items]
+        noise = uniform(_words(keys[2], trials + first, items)) * self.rate[items]
         missed = self.missed[items][:, None]
         distance = (weights[:, None] - self.threshold) / self.sigma
         chance = ndtr(np.where(missed, distance, -distance))
@@ -169,10 +169,10 @@ class RareItems:
         numbers = np.arange(first, first + count)
         # Number of events: a Poisson variable by inversion.
         table = pdtr(np.arange(int(total + 12 * np.sqrt(total) + 60)), total)
-        events = np.searchsorted(table, _uniform(_words(key, numbers, 0 * numbers)), side="right")
+        events = np.searchsorted(table, uniform(_words(key, numbers, 0 * numbers)), side="right")
         trials = np.repeat(np.arange(count), events)
         within = np.arange(trials.size) - np.repeat(np.cumsum(events) - events, events)
-        where = total * _uniform(_words(key, trials + first, within + 1))
+        where = total * uniform(_words(key, trials + first, within + 1))
         items = np.minimum(np.searchsorted(cumulated, where, side="right"), self.rate.size - 1)
         return np.divmod(np.unique(trials * self.rate.size + items), max(1, self.rate.size))
 
@@ -193,12 +193,12 @@ class RareItems:
         trial, user = trials[row[start]], self.users[pair[start]]
         need = self.slots.still_needed(kernel_key, trial, user)
         left = self.slots.sizes[user] - np.diff(self.slots.starts)[user]
-        uniform = _uniform(_words(key, trials[row], pair))
+        draws = uniform(_words(key, trials[row], pair))
         kept = np.zeros(items.size, np.int64)
         for step in range(int(size.max(initial=0))):
             there = np.flatnonzero(size > step)
             at = start[there] + step
-            take = uniform[at] * (left[there] - step) < need[there]
+            take = draws[at] * (left[there] - step) < need[there]
             need[there] -= take
             kept += np.bincount(row[at], take, minlength=items.size).astype(np.int64)
         return kept
@@ -206,9 +206,3 @@ class RareItems:
 
 def _words(key: np.ndarray, trials: np.ndarray, positions: np.ndarray) -> tuple:
     return threefry(key, trials.astype(np.uint32), positions.astype(np.uint32))
-
-
-def _uniform(words: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Uniform on [0, 1) with 53 bits."""
-    high, low = (word.astype(np.uint64) for word in words)
-    return ((high << np.uint64(21)) | (low >> np.uint64(11))).astype(np.float64) * 2.0**-53
