@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from experiments.cli import main
 from experiments.planning import (
     best_contribution_bound,
     least_eps,
@@ -20,32 +19,6 @@ from theory import UserItems
 
 PRIVACY = ("--eps", "0.5", "--delta", "1e-3")
 ZIPF = ("--zipf-s", "1.5", "--zipf-constant", "30", "--set-size", "12")
-
-
-@pytest.fixture
-def wgm(capsys):
-    """Run `wgm`: status, stdout, stderr."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def told(wgm):
-    """Run `wgm ... --json` and return the one object on stdout."""
-
-    def run(*arguments: object) -> dict:
-        status, out, err = wgm(*arguments, "--json")
-        assert status == 0, err
-        assert out.count("\n") == 1
-        return json.loads(out)
-
-    return run
 
 
 # Item x has 200 - 20 x holders; every user holds 1 to 10 items.
