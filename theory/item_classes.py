@@ -116,6 +116,14 @@ class ItemClasses:
         """Size of the largest set, L."""
         return int(self.sizes.max())
 
+    @cached_property
+    def by_frequency(
+        self,
+    ) -> tuple[Int64[np.ndarray, " frequencies"], Int64[np.ndarray, " frequencies"]]:
+        """Distinct frequencies, descending, and the items of each: what bare bounds look at."""
+        first = np.flatnonzero(np.diff(self.frequencies, prepend=0))
+        return self.frequencies[first], np.add.reduceat(self.multiplicity, first)
+
     def base_weight(self, max_items_per_user: int) -> Float64[np.ndarray, " classes"]:
         """Weight from the holders who keep all they hold: sum of |W_i|^(-1/2), |W_i| <= Delta0."""
         kept = np.where(self.sizes <= max_items_per_user, self.counts / np.sqrt(self.sizes), 0.0)

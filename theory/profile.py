@@ -65,7 +65,7 @@ class Profile:
         Raises:
             InvalidInput: Delta0 is not a whole number from 1 to 1e9.
         """
-        frequencies, multiplicity = _merged(classes.frequencies, classes.multiplicity)
+        frequencies, multiplicity = classes.by_frequency
         return cls(
             frequencies=frequencies,
             multiplicity=multiplicity,

@@ -46,6 +46,11 @@ def test_classes_are_the_distinct_rows(sets):
     assert classes.frequencies[classes.class_of_item].tolist() == data.frequencies.tolist()
     assert (classes.num_items, classes.num_pairs) == (data.num_items, data.num_pairs)
     assert classes.max_set_size == data.max_set_size
+    frequencies, items = classes.by_frequency
+    held = Counter(data.frequencies.tolist())
+    assert list(zip(frequencies.tolist(), items.tolist(), strict=True)) == sorted(
+        held.items(), reverse=True
+    )
 
 
 @given(SETS, st.integers(1, 7))
