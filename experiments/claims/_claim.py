@@ -74,23 +74,6 @@ class Claim:
             raise ValueError(f"claim {self.name}: give exactly one of observe and family")
 
 
-def cells_below(
-    run: Run, samples: np.ndarray, bound: Bound, *, unit_range: bool = True
-) -> Iterator[Cell]:
-    """Cells "the metric is at most the bound, up to probability beta", one per eps, from trials.
-
-    Args:
-        run: The run observed.
-        samples: (trials, eps) float64, the metric.
-        bound: Bound with one entry per eps.
-        unit_range: The metric lies in [0, 1], so a bound outside is vacuous.
-    """
-    for index, cell in enumerate(run.cells):
-        column = np.ascontiguousarray(samples[:, index])
-        value = float(bound.at(index).value)
-        yield cell, QuantileEvidence(column, value, run.beta, unit_range=unit_range, tag=bound.tag)
-
-
 def exact_below(interval: Interval, value: float, *, tag: str) -> ExactEvidence:
     """What exact marginals say of "the metric is at most `value`, up to probability beta".
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from experiments.claims._claim import Cell, Claim, cells_below
+from experiments.claims._claim import Cell, Claim
 from experiments.verdict import ExactEvidence
 from theory import Bound, heavy_miss_probability, lemma_c4_printed, lemma_c4_weight
 
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def _cells(run: Run, bound: Bound) -> Iterator[Cell]:
-    if not run.profile.clipped:
-        return
-    if run.profile.classes is None:
-        yield from cells_below(run, run.events.heaviest_missed, bound, unit_range=False)
+    if not run.profile.clipped or run.profile.classes is None:
         return
     chances = heavy_miss_probability(run.profile, run.calibration, bound.value)
     for index, (cell, chance) in enumerate(zip(run.cells, chances.tolist(), strict=True)):
