@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float32, UInt32
+from jaxtyping import Bool, Float, Float32, UInt32
 
 from wgm_jax.mechanism import Array
 
@@ -34,7 +34,14 @@ def release(
     """
     z = (weights - threshold) / sigma
     tail = jax.scipy.special.ndtr(-jnp.abs(z))  # at most 1/2, so that its count fits in 32 bits
-    count = (tail * jnp.float32(2**32)).astype(jnp.uint32)
-    likely = z >= 0
-    rare_event = jnp.where(likely, ~bits, bits) < count
-    return (rare_event ^ likely) & (weights > 0)
+    return decide(bits, tail, z >= 0) & (weights > 0)
+
+
+def decide(
+    bits: UInt32[Array, " items"],
+    tail: Float[Array, " items"],
+    likely: Bool[Array, " items"],
+) -> Bool[jax.Array, " items"]:
+    """An event of probability 1 - tail where it is `likely`, else tail; tail at most 1/2."""
+    count = (tail * jnp.asarray(2**32, tail.dtype)).astype(jnp.uint32)
+    return (jnp.where(likely, ~bits, bits) < count) ^ likely

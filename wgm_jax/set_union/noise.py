@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Float64, UInt32
 from scipy.special import ndtr
 
 from wgm_jax.mechanism import Array
+from wgm_jax.release import decide
 
 
 class Noise(Enum):
@@ -56,13 +57,3 @@ def passes(
     else:
         tail = jnp.exp(-jnp.abs(z)) * jnp.asarray(0.5, z.dtype)
     return decide(bits, tail, z >= 0)
-
-
-def decide(
-    bits: UInt32[Array, " items"],
-    tail: Float[Array, " items"],
-    likely: Bool[Array, " items"],
-) -> Bool[jax.Array, " items"]:
-    """An event of probability 1 - tail where it is `likely`, else tail; tail at most 1/2."""
-    count = (tail * jnp.asarray(2**32, tail.dtype)).astype(jnp.uint32)
-    return (jnp.where(likely, ~bits, bits) < count) ^ likely
