@@ -113,7 +113,7 @@ def test_joint_law_and_exact_marginals_of_the_fast_sampler(oracle, seed, bound, 
     assert least_joint_p_value(ours, theirs) > LEVEL
 
 
-@pytest.mark.parametrize(("seed", "bound"), [(0, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize(("seed", "bound"), [(s, b) for s in range(4) for b in (1, 2, 3)])
 def test_the_same_of_the_padded_sampler(oracle, seed, bound, monkeypatch):
     data, found, ours = simulated(seed, bound, fates.RARE, "padded", monkeypatch)
     _, _, fast = simulated(seed, bound, fates.RARE, "lanes", monkeypatch)
