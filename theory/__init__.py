@@ -16,6 +16,7 @@ from theory.asymptotics import (
 )
 from theory.bernoulli_sums import LatticeLaw, bernoulli_sum_law
 from theory.bound import Bound
+from theory.budget import Budget
 from theory.calibration import Calibration, calibrate, spent_delta, verify_calibration
 from theory.certificates import (
     certificate,
@@ -29,7 +30,22 @@ from theory.certificates import (
     variance_bound,
 )
 from theory.gaussian import gaussian_delta, gaussian_sigma, log_gaussian_delta
+from theory.hard_selection import hard_frequency, hard_selection_data
 from theory.hard_zipf import hard_zipf_frequencies, hard_zipf_profile
+from theory.hitting_bounds import (
+    hard_hits_bound,
+    hits_bound,
+    hits_upper_bound,
+    lemma_c7,
+    lemma_c8,
+)
+from theory.hitting_game import hitting_game_delta, hitting_game_scale
+from theory.hitting_optimum import (
+    HittingOptimum,
+    greedy_hitting_set,
+    opt_upper_bound,
+    optimal_hits,
+)
 from theory.item_classes import ItemClasses
 from theory.kept_copies import few_copies_probability, heavy_miss_probability
 from theory.lemmas import (
@@ -56,6 +72,14 @@ from theory.miss_probability import (
     miss_probabilities,
 )
 from theory.oracle_gap import oracle_gap
+from theory.peeling import (
+    hitting_scale,
+    limited_domain_offset,
+    local_eps,
+    peeling_delta,
+    peeling_scale,
+    user_peeling_scale,
+)
 from theory.printed_bounds import (
     corollary_34_shape,
     lemma_c2_mass,
@@ -67,6 +91,12 @@ from theory.printed_bounds import (
 )
 from theory.profile import Profile
 from theory.quantiles import quantile_interval
+from theory.top_k_bounds import (
+    hard_top_k_bound,
+    peeling_loss_bound,
+    top_k_bound,
+    top_k_lower_bound,
+)
 from theory.upper_bounds import instance_bound, linf_bound, tau_u1, tau_u1_star, zipf_bound
 from theory.user_items import UserItems
 from theory.zipf import (
@@ -101,6 +131,30 @@ __all__ = [
     "oracle_gap",
     "quantile_interval",
     "Bound",
+    "Budget",
+    "HittingOptimum",
+    "greedy_hitting_set",
+    "hard_frequency",
+    "hard_hits_bound",
+    "hard_selection_data",
+    "hard_top_k_bound",
+    "hits_bound",
+    "hits_upper_bound",
+    "lemma_c7",
+    "lemma_c8",
+    "opt_upper_bound",
+    "optimal_hits",
+    "peeling_loss_bound",
+    "top_k_bound",
+    "top_k_lower_bound",
+    "hitting_game_delta",
+    "hitting_game_scale",
+    "hitting_scale",
+    "limited_domain_offset",
+    "local_eps",
+    "peeling_delta",
+    "peeling_scale",
+    "user_peeling_scale",
     "Calibration",
     "InvalidInput",
     "Profile",

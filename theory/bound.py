@@ -8,7 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-Metric = Literal["missing_mass", "max_missing_mass", "frequency", "weight"]
+from theory._notebook import notebook_table
+
+# The last two are counts: what a selection from a domain loses, and users hit.
+Metric = Literal[
+    "missing_mass", "max_missing_mass", "top_k_missing_mass", "frequency", "weight",
+    "top_k_loss", "hits",
+]  # fmt: skip
+_SHARES = ("missing_mass", "max_missing_mass", "top_k_missing_mass")
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,7 @@ class Bound:
         """True where the bound says nothing about a share: upper >= 1, or lower <= 0."""
         if self.side == "lower":
             return np.less_equal(self.value, 0)
-        share = self.metric in ("missing_mass", "max_missing_mass")
-        return np.greater_equal(self.value, 1) & share
+        return np.greater_equal(self.value, 1) & (self.metric in _SHARES)
 
     def at(self, index: int) -> Bound:
         """The bound at one entry of a calibration grid, with scalar value and details."""
@@ -59,3 +65,15 @@ class Bound:
             pick(self.value), self.tag, self.source, self.metric, self.side, self.statistic,
             self.failure_probability, self.conditions, details,
         )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        values = np.atleast_1d(np.asarray(self.value)).ravel()
+        vacuous = np.atleast_1d(np.asarray(self.vacuous)).ravel()
+        beta = self.failure_probability
+        holds = self.statistic if beta is None else f"{self.statistic}, β = {beta:g}"
+        return notebook_table(
+            f"{self.tag} {self.source}: {self.side} bound on {self.metric} ({holds})",
+            ("value", "vacuous"),
+            zip(values.tolist(), vacuous.tolist(), strict=True),
+            "; ".join(self.conditions),
+        )
