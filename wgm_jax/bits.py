@@ -51,9 +51,12 @@ def random_bits(key: jax.Array, shape: tuple[int, ...]) -> UInt32[jax.Array, " .
 
 
 def threefry(
-    key: UInt32[Array, " 2"], high: UInt32[Array, "*shape"], low: UInt32[Array, "*shape"]
+    key: UInt32[Array, " 2 *keys"], high: UInt32[Array, "*shape"], low: UInt32[Array, "*shape"]
 ) -> tuple[UInt32[Array, "*shape"], UInt32[Array, "*shape"]]:
-    """Threefry-2x32 with 20 rounds: the block cipher at counters (high, low), in JAX or NumPy."""
+    """Threefry-2x32 with 20 rounds: the block cipher at counters (high, low), in JAX or NumPy.
+
+    One key for all counters, or the two words of a key per counter; these broadcast in NumPy.
+    """
     schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
     high, low = high + schedule[0], low + schedule[1]
     for i in range(5):

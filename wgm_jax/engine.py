@@ -96,7 +96,9 @@ def simulate(
     check_inputs(data, calibration)
 
     start = time.perf_counter()
-    used = mechanism if isinstance(mechanism, Mechanism) else registry.get(mechanism)
+    used = (
+        mechanism if isinstance(mechanism, Mechanism) else registry.get(mechanism, task="set-union")
+    )
     where = Devices.of(devices)
     chosen = samplers.choose(sampler, used, data, calibration, where)
     callers = num_threads or samplers.default_callers(where)
@@ -113,7 +115,7 @@ def simulate(
     )
     compiled = time.perf_counter()
     parts, done = [], 0
-    for part in _parts(run, first_trial, num_trials, chunk_size, callers):
+    for part in in_calls(run, first_trial, num_trials, chunk_size, callers):
         parts.append(part)
         done += len(part["num_released"])
         if progress is not None:
@@ -143,7 +145,7 @@ def simulate(
     )
 
 
-def _parts(
+def in_calls(
     run: samplers.Sampler, first: int, count: int, chunk_size: int | None, callers: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Results of all calls, in the order of trials; `callers` calls are in flight.

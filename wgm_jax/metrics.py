@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float32, Int32
+import numpy as np
+from jaxtyping import Bool, Float32, Int32, UInt32
 
 from wgm_jax.mechanism import Release
 
@@ -50,3 +51,27 @@ def _missed(release: Release, frequencies: jax.Array) -> jax.Array:
 
 
 METRICS = (missed_pairs, missed_squares, largest_missed, num_released)
+
+
+def measure(release: Release, frequencies: Int32[jax.Array, " items"]) -> dict[str, jax.Array]:
+    """All metrics of one release, by name."""
+    return {metric.__name__: metric(release, frequencies) for metric in METRICS}
+
+
+def released_words(
+    release: Release, frequencies: Int32[jax.Array, " items"]
+) -> dict[str, UInt32[jax.Array, " words"]]:
+    """Which items are released: bit i of word w is item 32 w + i."""
+    del frequencies
+    bits = jnp.pad(release.released, (0, -release.released.shape[0] % 32))
+    places = jnp.arange(32, dtype=jnp.uint32)[None, :]
+    words = jnp.where(bits.reshape(-1, 32), jnp.uint32(1) << places, jnp.uint32(0))
+    return {"released": jnp.sum(words, axis=1, dtype=jnp.uint32)}
+
+
+def unpack_words(
+    words: UInt32[np.ndarray, "*batch words"], num_items: int
+) -> Bool[np.ndarray, "*batch items"]:
+    """The masks of `released_words`, on the host."""
+    octets = np.ascontiguousarray(words.astype("<u4")).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=num_items, bitorder="little").view(bool)

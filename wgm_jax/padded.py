@@ -1,9 +1,13 @@
-"""The padded sampler: any mechanism, as its `prepare` and `run` define it, in batches of trials."""
+"""The padded sampler: any mechanism, as its `prepare` and `run` define it, in batches of trials.
+
+What is taken from every trial is an argument, a *measure*: the metrics, or the released items.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +19,14 @@ from theory.calibration import Calibration
 from wgm_jax import metrics
 from wgm_jax.bits import seed_key
 from wgm_jax.devices import Devices, on_every_device
-from wgm_jax.mechanism import Mechanism, grid_axes, padded_length
+from wgm_jax.mechanism import Mechanism, Release, grid_axes, padded_length
 
-# Trials of one device call: room in its result buffer.
+# From a release and the items' frequencies, numbers of fixed shape by name. Traced; hashable.
+Measure: TypeAlias = Callable[[Release, Any], dict[str, jax.Array]]
+
+# Trials of one device call: room in its result buffer, and bytes of it unless one batch is more.
 _CAPACITY = 1024
+_CAPACITY_BYTES = 2**26
 # A batch's working set that stays in the CPU's cache (measured); a GPU wants more lanes.
 _CPU_CACHE = 2**25
 _CPU_BATCH, _GPU_BATCH = 8, 4096
@@ -35,6 +43,7 @@ class PaddedSampler:
         devices: Where trials run.
         callers: Threads that will call at the same time.
         memory_budget: Bytes that these calls may take together.
+        measure: What is taken from every trial.
     """
 
     def __init__(
@@ -47,30 +56,31 @@ class PaddedSampler:
         devices: Devices,
         callers: int,
         memory_budget: int,
+        measure: Measure = metrics.measure,
     ) -> None:
         state = mechanism.prepare(data, calibration)
         self._devices = devices
         self._batch = _batch_size(state, devices, memory_budget // (callers * devices.count))
         self.trials_per_call = self._batch * devices.count
-        self.most_trials_per_call = _capacity(self._batch) * devices.count
         padding = padded_length(data.num_items) - data.num_items
         frequencies = np.pad(data.frequencies, (0, padding)).astype(np.int32)
         self._arguments = devices.put((seed_key(seed), state, frequencies))
         self._compiled = partial(
-            _trials, mechanism, tuple(grid_axes(state)), self._batch, devices.mesh
+            _trials, mechanism, measure, tuple(grid_axes(state)), self._batch, devices.mesh
         )
         # No batch at all: compiles everything and runs nothing.
-        jax.block_until_ready(self._call(0, 0))
+        empty = jax.block_until_ready(self._call(0, 0))
+        self.most_trials_per_call = next(iter(empty.values())).shape[0]
 
     def __call__(self, first: int, count: int) -> dict[str, np.ndarray]:
-        """Metrics of trials first, ..., first + count - 1, one array (count, points) each."""
+        """Measures of trials first, ..., first + count - 1, arrays (count, points, ...)."""
         batches = -(-count // self.trials_per_call)
         used = batches * self._batch  # of every device's result
         found = {}
         for name, values in self._call(first, batches).items():
             array = np.asarray(values)
-            by_device = array.reshape(self._devices.count, -1, array.shape[1])[:, :used]
-            found[name] = by_device.reshape(-1, array.shape[1])[:count]
+            by_device = array.reshape(self._devices.count, -1, *array.shape[1:])[:, :used]
+            found[name] = by_device.reshape(-1, *array.shape[1:])[:count]
         return found
 
     def _call(self, first: int, batches: int) -> dict[str, jax.Array]:
@@ -78,9 +88,10 @@ class PaddedSampler:
         return self._compiled(key, np.uint32(first), np.int32(batches), state, frequencies)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _trials(
     mechanism: Mechanism,
+    measure: Measure,
     axes: tuple[int | None, ...],
     batch: int,
     mesh: jax.sharding.Mesh,
@@ -90,7 +101,7 @@ def _trials(
     state: Any,
     frequencies: jax.Array,
 ) -> dict[str, jax.Array]:
-    """Metrics of trials first, first + 1, ...: each of shape (devices * capacity, points).
+    """Measures of trials first, first + 1, ...: each of shape (devices * capacity, points, ...).
 
     The number of batches per device is traced, so any number of trials runs the same program.
     """
@@ -101,7 +112,7 @@ def _trials(
 
         def point(key: jax.Array, *leaves: jax.Array) -> dict[str, jax.Array]:
             release = mechanism.run(key, jax.tree.unflatten(structure, leaves))
-            return {metric.__name__: metric(release, frequencies) for metric in metrics.METRICS}
+            return measure(release, frequencies)
 
         # Only grid fields carry the points' axis, so what does not depend on them is done once.
         trial = jax.vmap(point, in_axes=(None, *axes))
@@ -119,15 +130,18 @@ def _trials(
             }
 
         shapes = jax.eval_shape(trial, key, *leaves)
-        buffers = {n: jnp.zeros((_capacity(batch), *s.shape), s.dtype) for n, s in shapes.items()}
+        rows = _capacity(batch, sum(s.size * s.dtype.itemsize for s in shapes.values()))
+        buffers = {name: jnp.zeros((rows, *s.shape), s.dtype) for name, s in shapes.items()}
         return jax.lax.fori_loop(jnp.int32(0), num_batches, body, buffers)
 
     on_devices = on_every_device(shard, mesh, axis=0)
     return on_devices(key, first, num_batches, leaves, frequencies)
 
 
-def _capacity(batch: int) -> int:
-    return max(_CAPACITY, batch)
+def _capacity(batch: int, bytes_per_trial: int) -> int:
+    """Trials of one device call, a multiple of the batch."""
+    fitting = min(_CAPACITY, _CAPACITY_BYTES // bytes_per_trial)
+    return batch * max(1, fitting // batch)
 
 
 def _batch_size(state: Any, devices: Devices, memory_budget: int) -> int:

@@ -32,7 +32,8 @@ class MechanismInfo:
         summary: What it does, one sentence.
         reference: Where it is described.
         target: "module:attribute" of a mechanism, imported on first use.
-        noise: "gaussian", "laplace", "gumbel" or "selection" (a table of probabilities).
+        noise: "gaussian", "laplace", "gumbel", "exponential", "selection" (a table of
+            probabilities), or "" for none.
         sequential: Whether users act one after the other, so that their order matters.
     """
 
@@ -49,6 +50,10 @@ class MechanismInfo:
 
 _SPLIT = "(eps, delta)-DP for one added or removed user; delta/2 for noise, delta/2 for new items"
 _ALL_ON_NEW = "(eps, delta)-DP for one added or removed user; all of delta for new items"
+_HALVES = "(eps, delta)-DP for one added or removed user; half for the domain, half for the choice"
+_PUBLIC = "(eps, delta)-DP for one added or removed user, if the set of all items is public"
+_PAPER = "Dick, Joseph, Raman (ICLR 2026)"
+_MITROVIC = "Mitrovic, Bun, Krause, Karbasi (ICML 2017)"
 _GOPI = "Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin (ICML 2020)"
 _CARVALHO = "Carvalho, Wang, Gondara (AAAI 2022)"
 _SIPS = "Swanberg, Desfontaines, Haney (2023)"
@@ -233,30 +238,132 @@ _BUILT_IN = (
         target="wgm_jax.set_union.mad_safe:TWO_ROUNDS",
         noise="gaussian",
     ),
+    MechanismInfo(
+        name="peeling",
+        task="top-k",
+        private=True,
+        privacy=_HALVES,
+        summary="WGM finds a domain; then the k largest counts with Gumbel noise, in order.",
+        reference=f"{_PAPER}, Algorithms 2 and 3; Durfee, Rogers (NeurIPS 2019)",
+        target="wgm_jax.selection.mechanisms:PEELING",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="limited-domain",
+        task="top-k",
+        private=True,
+        privacy="(eps, delta)-DP for one added or removed user",
+        summary="Peeling among the k-bar most frequent items, against a noisy threshold.",
+        reference="Durfee, Rogers (NeurIPS 2019)",
+        target="wgm_jax.selection.limited_domain:LimitedDomain",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="peeling-public",
+        task="top-k",
+        private=True,
+        privacy=_PUBLIC,
+        summary="Peeling with all items as a public domain and the whole budget.",
+        reference="Durfee, Rogers (NeurIPS 2019)",
+        target="wgm_jax.selection.top_k:Peeling",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="laplace-public",
+        task="top-k",
+        private=True,
+        privacy=_PUBLIC,
+        summary="The k largest counts with Laplace noise of scale k/eps.",
+        reference="Qiao, Su, Zhang (ICML 2021)",
+        target="wgm_jax.selection.top_k:OneshotLaplace",
+        noise="laplace",
+    ),
+    MechanismInfo(
+        name="permute-and-flip-public",
+        task="top-k",
+        private=True,
+        privacy=_PUBLIC,
+        summary="k rounds of permute-and-flip, eps/k each.",
+        reference="McKenna, Sheldon (NeurIPS 2020)",
+        target="wgm_jax.selection.permute_and_flip:PermuteAndFlip",
+        noise="exponential",
+    ),
+    MechanismInfo(
+        name="joint-public",
+        task="top-k",
+        private=True,
+        privacy=_PUBLIC,
+        summary="One exponential mechanism over all sequences of k items.",
+        reference="Gillenwater, Joseph, Munoz Medina, Ribero Diaz (ICML 2022)",
+        target="wgm_jax.selection.joint:Joint",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="user-peeling",
+        task="hitting-set",
+        private=True,
+        privacy=_HALVES,
+        summary="WGM finds a domain; then k noisy greedy choices among users not hit yet.",
+        reference=f"{_PAPER}, Algorithm 4; {_MITROVIC}",
+        target="wgm_jax.selection.mechanisms:USER_PEELING",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="user-peeling-public",
+        task="hitting-set",
+        private=True,
+        privacy=_PUBLIC,
+        summary="The same with all items as a public domain and the whole budget.",
+        reference=_MITROVIC,
+        target="wgm_jax.selection.hitting:UserPeeling",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="user-peeling-early-stop",
+        task="hitting-set",
+        private=False,
+        privacy="none: a short output tells that every user is hit",
+        summary="User peeling that stops when no user is left; a specimen for audits.",
+        reference=f"{_PAPER}, prose of Section 4.2",
+        target="wgm_jax.selection.hitting:UserPeelingEarlyStop",
+        noise="gumbel",
+    ),
+    MechanismInfo(
+        name="greedy",
+        task="hitting-set",
+        private=False,
+        privacy="none: no noise",
+        summary="Greedy choice of the item that hits most users not hit yet; the reference.",
+        reference="Nemhauser, Wolsey, Fisher (1978)",
+        target="wgm_jax.selection.hitting:Greedy",
+    ),
 )
 
 
-def mechanisms() -> tuple[MechanismInfo, ...]:
-    """All known mechanisms, built-in ones first.
+def mechanisms(task: str | None = None) -> tuple[MechanismInfo, ...]:
+    """All known mechanisms, or those of a task, built-in ones first.
 
     Example:
         >>> [info.name for info in mechanisms()][0]
         'wgm'
+        >>> [info.name for info in mechanisms("hitting-set") if info.private]
+        ['user-peeling', 'user-peeling-public']
     """
-    return _BUILT_IN + _installed()
+    known = _BUILT_IN + _installed()
+    return tuple(info for info in known if task in (None, info.task))
 
 
-def get(name: str) -> Any:
-    """The mechanism of that name, a `wgm_jax.mechanism.Mechanism`.
+def get(name: str, *, task: str | None = None) -> Any:
+    """The mechanism of that name: a set-union `Mechanism`, or a selection.
 
     Raises:
-        InvalidInput: No mechanism has this name; the message lists those that exist.
+        InvalidInput: No mechanism (of this task) has the name; the message lists those that exist.
 
     Example:
         >>> get("wgm")
         WeightedGaussian()
     """
-    known = {info.name: info for info in reversed(mechanisms())}  # built-in names win
+    known = {info.name: info for info in reversed(mechanisms(task))}  # built-in names win
     if name not in known:
         invalid("mechanism", name, f"must be one of {', '.join(sorted(known))}")
     module, _, attribute = known[name].target.partition(":")

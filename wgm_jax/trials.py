@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from theory._notebook import notebook_table
 from theory.calibration import Calibration
 from wgm_jax.censored import Censoring
 
@@ -97,3 +98,19 @@ class Trials:
         for name in ("num_missed", "num_released"):
             columns[name] = np.ravel(getattr(self, name))
         return pl.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        noise, found = self.calibration, self.summary()
+        columns = [
+            np.ravel(column)
+            for column in (
+                noise.eps, noise.delta, noise.max_items_per_user,
+                *found.values(), self.num_released.mean(axis=0),
+            )
+        ]  # fmt: skip
+        return notebook_table(
+            f"{self.mechanism}: missing mass in {self.num_trials:,} trials, seed {self.seed}",
+            ("ε", "δ", "Δ0", "mean", "5 %", "50 %", "95 %", "released"),
+            zip(*(column.tolist() for column in np.broadcast_arrays(*columns)), strict=True),
+            " ".join((*self.notes, self.sampler)),
+        )
