@@ -20,9 +20,10 @@ from theory._check import (
 from theory.bound import Bound
 from theory.calibration import Calibration
 from theory.hard_selection import hard_frequency
-from theory.hitting_optimum import gather, greedy_share, item_holders, opt_upper_bound
+from theory.hitting_optimum import greedy_share, opt_upper_bound
 from theory.lower_bounds import optimal_selection_probability
 from theory.profile import Profile
+from theory.residual import Incidence, rows_of
 from theory.top_k_bounds import check_domain, domain_frequency, top_k_lower_bound, top_sum
 from theory.user_items import UserItems
 from theory.zipf import plain
@@ -333,13 +334,13 @@ def _degrees(data: UserItems, users: np.ndarray) -> np.ndarray:
     order = order[(work <= _MOST_NEIGHBOURS) & (per_user[order] <= _CHUNK)]
     if not order.size:
         return degrees
-    holders, starts = item_holders(data)
+    known = Incidence.of(data)
     for part in np.split(order, np.flatnonzero(np.diff(work[: order.size] // _CHUNK)) + 1):
         rows = users[part]
-        items = gather(data.items, data.offsets, rows)
+        items = rows_of(data.items, data.offsets, rows)
         whose = np.repeat(np.arange(part.size), data.set_sizes[rows])
-        pairs = gather(holders, starts, items)
-        pairs += np.repeat(whose, counts[items]) * data.num_users
+        holders = rows_of(known.holders, known.holder_starts, items)
+        pairs = holders + np.repeat(whose, counts[items]) * data.num_users
         degrees[part] = np.bincount(np.unique(pairs) // data.num_users, minlength=part.size)
     return degrees
 

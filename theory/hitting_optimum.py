@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from theory._check import Reals, check_count, check_positive
 from theory.bound import Bound
 from theory.peeling import check_rounds
+from theory.residual import Incidence, Residual
 from theory.user_items import UserItems
 from theory.zipf import plain
 
@@ -208,54 +208,14 @@ def greedy_share(k: Any) -> Any:
         return -np.expm1(k * np.log1p(-1 / k))
 
 
-def item_holders(data: UserItems) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " ends"]]:
-    """Holders of every item, item after item: those of x are users[starts[x]:starts[x + 1]]."""
-    users = np.repeat(np.arange(data.num_users), data.set_sizes)
-    starts = np.concatenate(([0], np.cumsum(data.frequencies)))
-    return users[np.argsort(data.items, kind="stable")], starts
-
-
-def gather(values: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The entries of some rows of a compressed structure, row after row."""
-    sizes = starts[rows + 1] - starts[rows]
-    shift = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes)
-    return values[shift + np.arange(shift.size)]
-
-
 def _greedy(data: UserItems, k: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Up to k greedy rounds that hit someone: item, users hit so far, what every item would add.
-
-    What an item adds only falls, so the heap may hold old numbers: the top one is looked up
-    again, and is the largest if it has not changed. Items enter in the order of their frequency,
-    once it reaches the top of the heap.
-    """
-    users, starts = item_holders(data)
-    gains = data.frequencies.copy()
-    order = np.argsort(-gains, kind="stable")
-    left = np.ones(data.num_users, bool)
-    heap: list[tuple[int, int]] = []
-    entered = total = 0
+    """Up to k greedy rounds that hit someone: item, users hit so far, what every item would add."""
+    residual = Residual(Incidence.of(data))
     for _ in range(min(k, data.num_items)):
-        while True:
-            while entered < order.size and (
-                not heap or data.frequencies[order[entered]] >= -heap[0][0]
-            ):
-                item = int(order[entered])
-                heapq.heappush(heap, (-int(gains[item]), item))
-                entered += 1
-            old, item = heap[0]
-            if -old == gains[item]:
-                break
-            heapq.heapreplace(heap, (-int(gains[item]), item))
-        if old == 0:
+        item = int(np.argmax(residual.counts))
+        if not residual.choose(item):
             return
-        heapq.heappop(heap)
-        holders = users[starts[item] : starts[item + 1]]
-        holders = holders[left[holders]]
-        left[holders] = False
-        np.subtract.at(gains, gather(data.items, data.offsets, holders), 1)
-        total += holders.size
-        yield item, total, gains
+        yield item, data.num_users - residual.users_left, residual.counts
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:

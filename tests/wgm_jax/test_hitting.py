@@ -13,6 +13,7 @@ from scipy import stats
 from theory import UserItems
 from theory._check import InvalidInput
 from theory.hitting_optimum import greedy_hitting_set
+from theory.residual import Incidence, Residual
 from wgm_jax import synthetic
 from wgm_jax.selection.hitting import (
     Greedy,
@@ -23,7 +24,6 @@ from wgm_jax.selection.hitting import (
     users_hit,
 )
 from wgm_jax.selection.noise import gumbel, trial_keys
-from wgm_jax.selection.residual import Incidence, Residual
 
 LEVEL = 1e-9
 EXAMPLE = ["ab", "a", "ac", "bc", "c"]

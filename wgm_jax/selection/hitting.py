@@ -13,10 +13,11 @@ from jaxtyping import Bool, Float, Int32, Int64, UInt32
 from theory import UserItems
 from theory._check import check_count, check_positive, invalid
 from theory.peeling import user_peeling_scale
+from theory.residual import Incidence, Residual
 from wgm_jax.selection.hitting_lazy import choose_lazily
 from wgm_jax.selection.hitting_traced import choose_traced
-from wgm_jax.selection.residual import Incidence, Residual, SharedResiduals
 from wgm_jax.selection.selector import Domain, Law, check_few_sequences, domain_items
+from wgm_jax.selection.shared_residuals import SharedResiduals
 
 PATHS = ("auto", "lazy", "traced")
 

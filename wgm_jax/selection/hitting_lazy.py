@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, UInt32
 
+from theory.residual import Incidence, Residual
 from wgm_jax.devices import num_cores
 from wgm_jax.selection.noise import gumbel
-from wgm_jax.selection.residual import Incidence, Residual, SharedResiduals, TrialResidual
+from wgm_jax.selection.shared_residuals import SharedResiduals, TrialResidual
 
 # Noises drawn at a time: those of several rounds where a round has few.
 _BLOCK = 2**15

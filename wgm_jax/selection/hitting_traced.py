@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int32, UInt32
 
+from theory.residual import Incidence
 from wgm_jax.mechanism import Array, padded_length
 from wgm_jax.selection.noise import gumbel
-from wgm_jax.selection.residual import Incidence
 
 # Bytes that the numbers of all pairs in all trials of a call may take.
 _BYTES_IN_FLIGHT = 2**31

@@ -1,16 +1,13 @@
-"""Users not hit yet: what every choice in a hitting set counts, and what it changes."""
+"""Who holds what, and who is not hit yet: what every choice in a hitting set counts and changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
-from theory import UserItems
-
-# Memory for residuals that trials share.
-_SHARED_BYTES = 2**27
+from theory.user_items import UserItems
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +117,8 @@ class Residual:
         hit = holders[self._left[holders]]
         self._left[hit] = False
         self.users_left -= hit.size
-        # Their pairs: one run of `held` per user.
-        starts = known.held_starts[hit]
-        lengths = known.held_starts[hit + 1] - starts
-        ends = np.cumsum(lengths)
-        pairs = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
-        self.counts -= np.bincount(known.held[pairs], minlength=self.counts.size)
+        lost = rows_of(known.held, known.held_starts, hit)
+        self.counts -= np.bincount(lost, minlength=self.counts.size)
         return int(hit.size)
 
     def copy(self) -> Residual:
@@ -136,66 +129,13 @@ class Residual:
         return twin
 
 
-@dataclass(frozen=True, eq=False)
-class SharedResiduals:
-    """Residuals that trials have in common: mostly they begin with the same few large choices.
-
-    A residual is a function of what is chosen, in whatever order. Threads may share this object.
-
-    Attributes:
-        start: The residual before any choice.
-    """
-
-    start: Residual
-    _known: dict[frozenset[int], Residual] = field(default_factory=dict)
-
-    @property
-    def least_hits(self) -> int:
-        """New users from which a choice is worth a copy of the residual."""
-        return self.start.users_left // 256
-
-    def after(self, before: Residual, chosen: frozenset[int], item: int) -> Residual:
-        """The residual after all of `chosen`, of which `item` is not in `before` yet."""
-        found = self._known.get(chosen)
-        if found is None:
-            found = before.copy()
-            found.choose(item)
-            if len(self._known) * found.num_bytes < _SHARED_BYTES:
-                self._known[chosen] = found
-        return found
-
-
-class TrialResidual:
-    """The residual of one trial, which follows shared ones as far as they lead.
-
-    Args:
-        shared: What this trial may have in common with others.
-    """
-
-    def __init__(self, shared: SharedResiduals) -> None:
-        self._shared = shared
-        self._residual = shared.start
-        self._chosen: frozenset[int] | None = frozenset()
-
-    @property
-    def counts(self) -> Int64[np.ndarray, " items"]:
-        """See `Residual`."""
-        return self._residual.counts
-
-    @property
-    def exhausted(self) -> bool:
-        """See `Residual`."""
-        return self._residual.exhausted
-
-    def choose(self, item: int) -> None:
-        """See `Residual`."""
-        if self._chosen is not None:
-            if self.counts[item] > self._shared.least_hits:
-                self._chosen |= {item}
-                self._residual = self._shared.after(self._residual, self._chosen, item)
-                return
-            self._residual, self._chosen = self._residual.copy(), None
-        self._residual.choose(item)
+def rows_of(
+    values: np.ndarray, starts: Int64[np.ndarray, " rows_and_one"], rows: np.ndarray
+) -> np.ndarray:
+    """The entries of some rows of a compressed structure, row after row."""
+    sizes = starts[rows + 1] - starts[rows]
+    shift = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes)
+    return values[shift + np.arange(shift.size)]
 
 
 def _starts(lengths: np.ndarray) -> Int64[np.ndarray, " lengths_and_one"]:
