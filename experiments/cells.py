@@ -42,6 +42,7 @@ from theory._check import invalid
 if TYPE_CHECKING:
     import polars as pl
 
+    from experiments.selection.grid import SelectionRun
     from wgm_jax import Trials
     from wgm_jax.lemma_events import LemmaEvents
 
@@ -187,6 +188,13 @@ class Run:
             seed=trials.seed,
         )
 
+    @cached_property
+    def selection(self) -> SelectionRun:
+        """The same data, Delta0 and grid for WGM followed by a selection; nothing is drawn yet."""
+        from experiments.selection.grid import SelectionRun
+
+        return SelectionRun(self)
+
 
 def ladder(
     profile: Profile, calibration: Calibration, beta: float, miss: MissProbabilities | None = None
@@ -258,6 +266,10 @@ def run_case(
 
         if isinstance(case.data, Profile):
             invalid("num_trials", num_trials, f"must be 0: {case.name} has no users to simulate")
+        if mechanism == "bernoulli-flow":
+            from experiments.flow_store import ready_flows
+
+            ready_flows(calibration)
         trials = simulate(
             case.data,
             calibration,

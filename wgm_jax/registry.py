@@ -35,6 +35,7 @@ class MechanismInfo:
         noise: "gaussian", "laplace", "gumbel", "exponential", "selection" (a table of
             probabilities), or "" for none.
         sequential: Whether users act one after the other, so that their order matters.
+        public_domain: Whether the set of all items is taken as public.
     """
 
     name: str
@@ -46,9 +47,11 @@ class MechanismInfo:
     target: str
     noise: str = ""
     sequential: bool = False
+    public_domain: bool = False
 
 
 _SPLIT = "(eps, delta)-DP for one added or removed user; delta/2 for noise, delta/2 for new items"
+_FULL = "(eps, delta)-DP for one added or removed user, full delta included (docs/audit.md)"
 _ALL_ON_NEW = "(eps, delta)-DP for one added or removed user; all of delta for new items"
 _HALVES = "(eps, delta)-DP for one added or removed user; half for the domain, half for the choice"
 _PUBLIC = "(eps, delta)-DP for one added or removed user, if the set of all items is public"
@@ -75,7 +78,7 @@ _BUILT_IN = (
         name="policy-gaussian",
         task="set-union",
         private=True,
-        privacy=_SPLIT,
+        privacy=_FULL,
         summary="Policy Gaussian, l2 descent: users step straight towards a cap, alpha = 3.",
         reference=_GOPI,
         target="wgm_jax.set_union.policy_gaussian:PolicyGaussian",
@@ -86,7 +89,7 @@ _BUILT_IN = (
         name="policy-gaussian-l1",
         task="set-union",
         private=True,
-        privacy="(eps, delta)-DP for one added or removed user ([P2] covers it)",
+        privacy=_FULL,
         summary="Policy Gaussian, sound l1 descent: every item rises by q^(-1/2), up to a cap.",
         reference=f"{_GOPI}, repaired",
         target="wgm_jax.set_union.policy_gaussian:PolicyGaussianL1",
@@ -222,7 +225,7 @@ _BUILT_IN = (
         name="mad-safe",
         task="set-union",
         private=True,
-        privacy=_SPLIT,
+        privacy=_FULL,
         summary="Weight beyond a cap is rerouted to the user's other items; not the published MAD.",
         reference=_MAD,
         target="wgm_jax.set_union.mad_safe:MadSafe",
@@ -267,6 +270,7 @@ _BUILT_IN = (
         reference="Durfee, Rogers (NeurIPS 2019)",
         target="wgm_jax.selection.top_k:Peeling",
         noise="gumbel",
+        public_domain=True,
     ),
     MechanismInfo(
         name="laplace-public",
@@ -277,6 +281,7 @@ _BUILT_IN = (
         reference="Qiao, Su, Zhang (ICML 2021)",
         target="wgm_jax.selection.top_k:OneshotLaplace",
         noise="laplace",
+        public_domain=True,
     ),
     MechanismInfo(
         name="permute-and-flip-public",
@@ -287,6 +292,7 @@ _BUILT_IN = (
         reference="McKenna, Sheldon (NeurIPS 2020)",
         target="wgm_jax.selection.permute_and_flip:PermuteAndFlip",
         noise="exponential",
+        public_domain=True,
     ),
     MechanismInfo(
         name="joint-public",
@@ -297,6 +303,7 @@ _BUILT_IN = (
         reference="Gillenwater, Joseph, Munoz Medina, Ribero Diaz (ICML 2022)",
         target="wgm_jax.selection.joint:Joint",
         noise="gumbel",
+        public_domain=True,
     ),
     MechanismInfo(
         name="user-peeling",
@@ -317,6 +324,7 @@ _BUILT_IN = (
         reference=_MITROVIC,
         target="wgm_jax.selection.hitting:UserPeeling",
         noise="gumbel",
+        public_domain=True,
     ),
     MechanismInfo(
         name="user-peeling-early-stop",
@@ -327,6 +335,7 @@ _BUILT_IN = (
         reference=f"{_PAPER}, prose of Section 4.2",
         target="wgm_jax.selection.hitting:UserPeelingEarlyStop",
         noise="gumbel",
+        public_domain=True,
     ),
     MechanismInfo(
         name="greedy",
@@ -336,6 +345,7 @@ _BUILT_IN = (
         summary="Greedy choice of the item that hits most users not hit yet; the reference.",
         reference="Nemhauser, Wolsey, Fisher (1978)",
         target="wgm_jax.selection.hitting:Greedy",
+        public_domain=True,
     ),
 )
 

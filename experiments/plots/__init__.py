@@ -15,6 +15,7 @@ from experiments.plots.privacy_profile import privacy_profile
 from experiments.plots.rank_frequency import rank_frequency
 from experiments.plots.ratios import ratio_curves
 from experiments.plots.regime import regime_map
+from experiments.plots.selection import selection_curves
 from experiments.plots.set_sizes import set_size_ecdf
 from experiments.plots.slack import slack, slack_table
 
@@ -29,6 +30,7 @@ __all__ = [
     "ratio_curves",
     "regime_map",
     "save",
+    "selection_curves",
     "set_size_ecdf",
     "slack",
     "slack_table",
