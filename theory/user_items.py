@@ -248,6 +248,24 @@ class UserItems:
         return np.bincount(self.items)
 
     @cached_property
+    def name_ranks(self) -> Int64[np.ndarray, " num_items"]:
+        """Place of every item in the order of the labels as text; its own index without labels.
+
+        Items are numbered as they first appear, which one user more can change. Names are public
+        in the sense that no user changes their order.
+
+        Example:
+            >>> data = UserItems.from_sets([["tea", "milk"], ["milk"]])
+            >>> dict(zip(data.item_labels, data.name_ranks.tolist()))
+            {'tea': 1, 'milk': 0}
+        """
+        ranks = np.arange(self.num_items, dtype=np.int64)
+        if self.item_labels is not None:
+            names = [(str(label), type(label).__name__) for label in self.item_labels]
+            ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        return ranks
+
+    @cached_property
     def item_classes(self) -> ItemClasses:
         """Holders of every item by set size, equal items collapsed."""
         sizes = np.repeat(self.set_sizes, self.set_sizes)

@@ -89,8 +89,13 @@ def test_one_round_is_the_weighted_gaussian_mechanism():
 
 def test_full_delta_only_where_it_is_proved():
     full = paper(method="full")
-    assert (PolicyGaussianL1().parameters(full).threshold[:, 0] == full.threshold).all()
-    for mechanism in (PolicyGaussian(), GaussianCount(), DpSips(), MadSafe()):
+    for mechanism in (PolicyGaussian(), PolicyGaussianL1()):
+        assert (mechanism.parameters(full).threshold[:, 0] == full.threshold).all()
+        assert (mechanism.parameters(full).scale[:, 0] == full.sigma).all()
+    np.testing.assert_allclose(
+        MadSafe().parameters(full).threshold[:, 0], full.threshold, rtol=1e-12
+    )
+    for mechanism in (GaussianCount(), DpSips(), MadSafe(split=(0.1, 0.9))):
         same = mechanism.parameters(full), mechanism.parameters(paper())
         assert (same[0].threshold == same[1].threshold).all()
 

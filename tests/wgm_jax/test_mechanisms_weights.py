@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from theory import UserItems, calibrate
 from wgm_jax.set_union.counts import GaussianCount, Korolova, LaplaceCount
 from wgm_jax.set_union.dp_sips import DpSips
 from wgm_jax.set_union.frame import Parameters
@@ -229,3 +230,20 @@ def test_rows_of_a_user_may_have_gaps_and_masks_hide_pairs():
         cap = np.array(1.7)
         masked = np.asarray(MadSafe().weigh(sets, Parameters(cap, cap, cap)).weights)
     np.testing.assert_allclose(masked, found[1], atol=1e-15)
+
+
+@pytest.mark.parametrize("mechanism", [PolicyGreedy(), PolicyGaussianL1Published()])
+def test_a_user_goes_by_names_not_by_who_came_before(mechanism):
+    """Items are numbered as they first appear; one user in front must not reorder the others."""
+    sets = [{"tea", "milk"}, {"milk", "apple"}, {"apple", "tea"}]
+    noise = calibrate(eps=np.ones(1), delta=1e-5, max_items_per_user=2)
+    numbered, lists = set(), []
+    for first in ("tea", "milk", "apple"):
+        data = UserItems.from_sets([[first], *(sorted(items, key=len) for items in sets)])
+        kept = mechanism.prepare(data, noise).sets
+        numbered.add(tuple(data.item_labels))
+        ends = data.offsets[1:]
+        names = [data.item_labels[i] for i in kept.items[: data.num_pairs].tolist()]
+        lists.append([names[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)])
+    assert len(numbered) > 1
+    assert lists == [[sorted(items) for items in sets]] * 3

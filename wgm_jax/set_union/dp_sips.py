@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from theory._check import check_count, check_positive, invalid
-from theory.calibration import Calibration
+from theory.calibration import Calibration, delta_share
 from wgm_jax.set_union.frame import FramedMechanism, Parameters, Weights
 from wgm_jax.set_union.kept_sets import KeptSets
 from wgm_jax.set_union.noise import Noise
@@ -39,7 +39,9 @@ class InRounds(FramedMechanism):
 
     Every round draws fresh subsets of the remaining items and weighs by their number. Round r has
     the share f_r of the budget: sigma_r = sigma f_r^(-1/2), so that Gaussian privacy composes to
-    that of sigma, and f_r delta/2 for new items in its threshold.
+    that of sigma, and f_r delta/2 for new items in its threshold. One round takes the calibration
+    as it is, full delta included; for more rounds it is not proved that all of delta may be spent
+    twice ([P3]), and half of it goes to either, whatever the method (docs/audit.md).
 
     Attributes:
         split: Shares f_r of the rounds, above 0, of sum 1.
@@ -69,12 +71,14 @@ class InRounds(FramedMechanism):
         return np.inf
 
     def parameters(self, calibration: Calibration) -> Parameters:
-        """Noise and threshold of every round from sigma of [P1]; leaves (*grid, rounds)."""
-        half = split_half(calibration)
+        """Noise and threshold of every round from one sigma; leaves (*grid, rounds)."""
+        full = calibration.method == "full" and self.num_rounds == 1
+        whole = calibration if full else split_half(calibration)
         share = np.asarray(self.split)
-        sigma = np.asarray(half.sigma)[..., None] / np.sqrt(share)
-        delta = np.asarray(half.delta / 2)[..., None] * share
-        bound = np.broadcast_to(np.asarray(half.max_items_per_user)[..., None], sigma.shape)
+        sigma = np.asarray(whole.sigma)[..., None] / np.sqrt(share)
+        delta = np.asarray(whole.delta)[..., None]
+        delta = delta_share(delta, "full" if full else "split") * share
+        bound = np.broadcast_to(np.asarray(whole.max_items_per_user)[..., None], sigma.shape)
         threshold = np.asarray(
             gaussian_threshold(sigma=sigma, delta=delta, max_items_per_user=bound)
         )

@@ -109,11 +109,14 @@ class FramedMechanism(ABC):
         noise: Law of the noise.
         clips: Whether users are subsampled to Delta0 items.
         sequential: Whether users are processed one after the other, so that their order matters.
+        by_name: Whether the order of a user's list matters, too: then it is that of the items'
+            names, because the order in which items are numbered may depend on other users.
     """
 
     noise: ClassVar[Noise]
     clips: ClassVar[bool] = True
     sequential: ClassVar[bool] = False
+    by_name: ClassVar[bool] = False
 
     @property
     def num_rounds(self) -> int:
@@ -163,7 +166,7 @@ class FramedMechanism(ABC):
     def prepare(self, data: UserItems, calibration: Calibration) -> FrameState:
         """State for a data set and a calibration of shape (num_points,)."""
         keep = int(np.max(calibration.max_items_per_user)) if self.clips else data.max_set_size
-        sets = KeptSets.from_data(data)
+        sets = KeptSets.from_data(data, data.name_ranks if self.by_name else None)
         single = jax.tree.map(
             lambda leaf: np.asarray(leaf, np.float32), self.parameters(calibration)
         )

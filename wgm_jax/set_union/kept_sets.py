@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Int32, Num
+from jaxtyping import Bool, Int32, Int64, Num
 
 from theory import UserItems
 from wgm_jax.mechanism import Array, padded_length
@@ -66,16 +66,20 @@ class KeptSets:
         )
 
     @staticmethod
-    def from_data(data: UserItems) -> KeptSets:
-        """All pairs of a data set, kept, in stored order; lengths rounded up."""
+    def from_data(data: UserItems, ranks: Int64[np.ndarray, " items"] | None = None) -> KeptSets:
+        """All pairs of a data set, kept; lengths rounded up.
+
+        Users in stored order, and a user's pairs too, or by ascending rank of their item.
+        """
         users = padded_length(data.num_users)
         longest = padded_length(data.max_set_size)
         num_items = padded_length(data.num_items)
         tail = padded_length(data.num_pairs) + longest - data.num_pairs
         owners = np.repeat(np.arange(data.num_users, dtype=np.int32), data.set_sizes)
         idle = users - data.num_users
+        items = data.items if ranks is None else data.items[np.lexsort((ranks[data.items], owners))]
         return KeptSets(
-            items=np.pad(data.items, (0, tail), constant_values=num_items),
+            items=np.pad(items, (0, tail), constant_values=num_items),
             users=np.pad(owners, (0, tail), constant_values=users),
             kept=np.pad(np.ones(data.num_pairs, bool), (0, tail)),
             starts=np.pad(data.offsets[:-1], (0, idle)).astype(np.int32),

@@ -22,7 +22,8 @@ class MadSafe(InRounds):
     q^(-1/2) - 1/q, and users with more items q^(-1/2).
 
     This is not the published MAD, whose code we do not have: with e/d_max, as remembered, the l2
-    sensitivity exceeds 1. With half of it and d_max >= 2 it is at most 1.
+    sensitivity exceeds 1. With half of it and d_max >= 2 it is at most 1. New items get q^(-1/2)
+    or more, so that in one round all of delta may be spent twice, as in [P3] (docs/audit.md).
 
     Attributes:
         split: Shares of the budget; one round by default.

@@ -20,20 +20,23 @@ class PolicyGaussian(Policy):
     """l2 descent: a step of length at most 1 straight towards the cap in all kept items.
 
     The map gaps -> gaps - step is the proximal operator of the Euclidean norm, hence non-expansive.
-    t new items have equal, largest gaps, so each gets at most t^(-1/2).
+
+    The calibration is used as it is, full delta included: new items have equal, largest gaps, so
+    each of m gets w = t^(-1/2), t real with m <= t <= Delta0, and the others move by at most
+    (1 - m/t)^(1/2). That is the case x = m/t of the inequality behind [P2], which holds for every
+    real x (docs/audit.md has the proof).
 
     Source:
         Gopi et al. 2020, Algorithm 6; alpha = 3 in the code of Carvalho et al. 2022 and of the
-        missing-mass paper (5 in that of Gopi et al.). Half of delta for noise, half for new items,
-        whatever the method of the calibration: that all may be spent twice ([P3]) is not proved.
+        missing-mass paper (5 in that of Gopi et al.). With "split" delta/2 for noise and delta/2
+        for new items, as published.
     """
 
     noise: ClassVar[Noise] = Noise.GAUSSIAN
 
     def parameters(self, calibration: Calibration) -> Parameters:
-        """Noise and threshold of [P1]; cap = threshold + alpha sigma."""
-        half = split_half(calibration)
-        return one_round(half.sigma, half.threshold, self.alpha)
+        """Noise and threshold of the calibration; cap = threshold + alpha sigma."""
+        return one_round(calibration.sigma, calibration.threshold, self.alpha)
 
     def step(self, gaps: Array, kept: Array) -> jax.Array:
         """Gaps times min(1, 1/their length)."""
@@ -82,6 +85,7 @@ class PolicyGaussianL1Published(Policy):
     """
 
     noise: ClassVar[Noise] = Noise.GAUSSIAN
+    by_name: ClassVar[bool] = True
 
     def parameters(self, calibration: Calibration) -> Parameters:
         """Noise and threshold of [P1]; cap = threshold + alpha sigma."""

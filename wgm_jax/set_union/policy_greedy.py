@@ -24,14 +24,15 @@ class PolicyGreedy(Policy):
 
     The order does not depend on other users, so the Jacobian of gaps -> gaps - step has l1 column
     sums of at most 1: non-expansive. The list is by the user's own multiplicity where the data have
-    one; in sets, stored order. Every kept item gets noise, and the threshold pays for those of
-    weight 0.
+    one; in sets, that of the items' names. Every kept item gets noise, and the threshold pays for
+    those of weight 0.
 
     Source:
         Carvalho, Wang, Gondara 2022 ("GW"), with a contribution bound and a repaired threshold.
     """
 
     noise: ClassVar[Noise] = Noise.LAPLACE
+    by_name: ClassVar[bool] = True
 
     def parameters(self, calibration: Calibration) -> Parameters:
         """Noise of scale 1/eps, `greedy_threshold`; cap = threshold + alpha/eps."""
