@@ -1,8 +1,8 @@
 """The privacy audit: exact laws of neighbours, a search for the worst, and statistical tests.
 
-subject(name, eps=, delta=, max_items_per_user=)   a mechanism at its claim
-audit(subject, seconds=, seed=)                    search for a pair that refutes the claim
-examine(subject, pair)                             one pair, exactly
+subject(name, eps=, delta=, max_items_per_user=, k=)   a mechanism or a selection at its claim
+audit(subject, seconds=, seed=)                        search for a pair that refutes the claim
+examine(subject, pair)                                 one pair, exactly
 audit_by_samples, compare_with_lower_bound         where laws are too large to enumerate
 """
 

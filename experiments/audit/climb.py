@@ -8,9 +8,9 @@ import numpy as np
 
 from experiments.audit.families import random_items
 from experiments.audit.pairs import Pair, Run
-from experiments.audit.subjects import Subject
+from experiments.audit.set_union_subjects import Subject
 
-_MOST_ITEMS, _MOST_USERS, _MOST_RUNS = 8, 400, 14
+_MOST_RUNS = 14
 
 
 def neighbour(generator: np.random.Generator, pair: Pair, subject: Subject) -> Pair:
@@ -18,9 +18,8 @@ def neighbour(generator: np.random.Generator, pair: Pair, subject: Subject) -> P
     changed = pair
     for _ in range(int(generator.choice((1, 1, 2, 3)))):
         tried = _change(generator, changed, subject)
-        if tried.num_items <= max(_MOST_ITEMS, pair.num_items) and tried.num_users <= max(
-            _MOST_USERS, pair.num_users
-        ):
+        few_items = tried.num_items <= max(subject.most_items, pair.num_items)
+        if few_items and tried.num_users <= max(subject.most_users, pair.num_users):
             changed = tried
     return dataclasses.replace(changed, family="climb")
 
@@ -31,7 +30,7 @@ def _change(generator: np.random.Generator, pair: Pair, subject: Subject) -> Pai
     if subject.sequential:
         kinds += ["swap", "side", "split", "names", "repeat"]
     kind = str(generator.choice(kinds))
-    count = min(_MOST_ITEMS, pair.num_items + 1)
+    count = min(subject.most_items, pair.num_items + 1)
     if kind == "extra":
         return dataclasses.replace(pair, extra=_toggle(generator, pair.extra, count))
     if kind == "names":

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
 from experiments.audit.pairs import Items, Pair, Run
-from experiments.audit.subjects import Subject
+from experiments.audit.set_union_subjects import Subject
 
 _NEW_ITEMS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100, 200, 500, 1000)
 _MOST_USERS = 1200
@@ -129,6 +129,15 @@ def gathered(subject: Subject) -> Iterator[Pair]:
                 before += [Run((x,), alone) for x in items if alone]
                 after = tuple(Run((x, size)) for x in items)
                 yield Pair(tuple(before), items, after, family="gathered")
+
+
+def few_users(subject: Subject) -> Iterator[Pair]:
+    """All data sets of a few users and three items, for mechanisms whose orders are enumerated."""
+    sets = [items for size in (1, 2, 3) for items in combinations(range(3), size)]
+    for number in range(subject.most_users):
+        for users in combinations_with_replacement(sets, number):
+            for extra in sets:
+                yield Pair(tuple(Run(items) for items in users), extra, family="few users")
 
 
 def spilled(subject: Subject) -> Iterator[Pair]:

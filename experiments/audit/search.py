@@ -11,16 +11,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from experiments.audit.climb import neighbour, rename
 from experiments.audit.divergence import Comparison, Event, Limits, compare
-from experiments.audit.families import FAMILIES, random_pair
+from experiments.audit.families import FAMILIES, few_users, random_pair
 from experiments.audit.pairs import Pair
-from experiments.audit.subjects import NoExactLaw, Subject
+from experiments.audit.selection_families import SELECTION_FAMILIES, random_selection_pair
+from experiments.audit.selection_subjects import SelectionSubject
+from experiments.audit.set_union_subjects import NoExactLaw, SetUnionSubject, Subject
+from theory._notebook import notebook_table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Multiples of the claimed eps at which the profile is kept.
 _LEVELS = np.array([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
@@ -129,6 +135,23 @@ class Audit:
             "profile": {"eps": self.profile_eps, "delta": self.profile_delta},
         }
 
+    def to_frame(self) -> pl.DataFrame:
+        """The profile: mechanism, eps, and the largest delta found there, one row per eps."""
+        import polars as pl
+
+        profile = {"eps": self.profile_eps, "delta": self.profile_delta}
+        return pl.DataFrame(profile).select(pl.lit(self.mechanism).alias("mechanism"), pl.all())
+
+    def _repr_html_(self) -> str:
+        verdict = "accused" if self.accused else "not accused"
+        return notebook_table(
+            f"Audit of {self.mechanism}: {verdict} at ε = {self.eps:g}, Δ0 = "
+            f"{self.max_items_per_user:,}",
+            ("claimed δ", "found δ", "pairs", "seed", "seconds"),
+            [(self.claimed_delta, self.found_delta, self.evaluations, self.seed, self.seconds)],
+            "" if self.accused else "Not to be accused proves nothing.",
+        )
+
 
 def audit(
     subject: Subject,
@@ -171,13 +194,31 @@ def audit(
     generator = np.random.default_rng(seed)
     try:
         search.try_all(pairs, "given")
-        for family in FAMILIES:
-            search.try_all(family(subject), family.__name__.replace("_", " "))
+        for name, family in _families(subject):
+            search.try_all(family, name)
         while True:
             _climb(search, generator)
     except _Spent:
         pass
     return search.result(seed)
+
+
+def _families(subject: Subject) -> Iterator[tuple[str, Iterator[Pair]]]:
+    """Structured pairs that suit the subject."""
+    if isinstance(subject, SelectionSubject):
+        for family in SELECTION_FAMILIES:
+            yield family.__name__.replace("_", " "), family(subject)
+    elif isinstance(subject, SetUnionSubject) and subject.shuffles:
+        yield "few users", few_users(subject)
+    else:
+        for family in FAMILIES:
+            yield family.__name__.replace("_", " "), family(subject)
+
+
+def _random_pair(generator: np.random.Generator, subject: Subject) -> Pair:
+    if isinstance(subject, SelectionSubject):
+        return random_selection_pair(generator, subject)
+    return random_pair(generator, subject)
 
 
 def _climb(search: _Search, generator: np.random.Generator) -> None:
@@ -188,7 +229,7 @@ def _climb(search: _Search, generator: np.random.Generator) -> None:
         rank = int(len(elites) * generator.random() ** 2)
         current = elites[rank]
     else:
-        starts = [random_pair(generator, search.subject) for _ in range(_BATCH)]
+        starts = [_random_pair(generator, search.subject) for _ in range(_BATCH)]
         scored = search.evaluate(starts)
         best = max(range(len(starts)), key=lambda i: scored[i])
         current = (scored[best], starts[best])
@@ -273,23 +314,13 @@ class _Search:
 
     def _compared(self, fresh: dict[tuple, Pair]) -> Iterator[tuple[tuple, Pair, Comparison]]:
         """The pairs that have exact laws, in order; the others are noted."""
-        able = {}
-        for key, pair in fresh.items():
-            try:
-                if len(self.subject.rounds) == 1:
-                    for data in pair.data:
-                        self.subject.kept_sets(data)
-                    able[key] = pair
-                else:
-                    laws = self.subject.laws(pair.data)
-                    yield key, pair, compare(*laws, max_atoms=_SMALL_ATOMS)
-            except NoExactLaw:
+        laws = self.subject.pair_laws([*fresh.values()])
+        for (key, pair), both in zip(fresh.items(), laws, strict=True):
+            if isinstance(both, NoExactLaw):
                 self._skipped += 1
                 self._known[key] = _NOTHING
-        laws = self.subject.laws([data for pair in able.values() for data in pair.data])
-        for place, (key, pair) in enumerate(able.items()):
-            both = laws[2 * place : 2 * place + 2]
-            yield key, pair, compare(*both, max_atoms=_SMALL_ATOMS)
+            else:
+                yield key, pair, compare(*both, max_atoms=_SMALL_ATOMS)
 
     def _judge(self, pair: Pair, comparison: Comparison) -> _Score:
         lows = comparison.lows(self._levels).max(axis=1)
@@ -347,7 +378,10 @@ def examine(subject: Subject, pair: Pair, *, eps: float | None = None) -> Findin
         ('add', '5e-06', {'released': [1], 'missed': []})
     """
     level = subject.eps if eps is None else eps
-    comparison = compare(*subject.laws(pair.data))
+    (laws,) = subject.pair_laws([pair])
+    if isinstance(laws, NoExactLaw):
+        raise laws
+    comparison = compare(*laws)
     both = [comparison.limits(level, reverse=reverse) for reverse in (False, True)]
     reverse = both[1].low > both[0].low
     return Finding(

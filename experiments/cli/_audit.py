@@ -38,6 +38,10 @@ def audit(
         int, typer.Option(metavar="K", help="Contribution bound Δ0; small ones are enough.")
     ] = 6,
     method: Method = "split",
+    k: Annotated[
+        int,
+        typer.Option("-k", "--k", metavar="K", help="Items to select, for top-k and hitting sets."),
+    ] = 2,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -56,9 +60,9 @@ def audit(
 ) -> None:
     """Search for two data sets, one user apart, that a mechanism's output tells apart too well.
 
-    Every pair is judged by the exact laws of the released set, computed from the mechanism's own
-    weight step in float64. A mechanism is accused only with a proof: two data sets and a set of
-    outputs. Not to be accused proves nothing.
+    Every pair is judged by the exact laws of the output, a released set or a sequence of selected
+    items, computed from the mechanism's own weight or score step in float64. A mechanism is accused
+    only with a proof: two data sets and a set of outputs. Not to be accused proves nothing.
 
     Exit status: 1 if a mechanism that claims to be private is accused, else 0. Mechanisms that
     claim no privacy are there to be accused.
@@ -69,7 +73,7 @@ def audit(
     from theory._check import check_count, check_positive, invalid
     from wgm_jax.registry import mechanisms
 
-    known = [info.name for info in mechanisms() if info.task == "set-union"]
+    known = [info.name for info in mechanisms()]
     if name != _ALL and name not in known:
         invalid("NAME", name, f"must be all, or one of {', '.join(known)}")
     calibrate(eps=eps, delta=delta, max_items_per_user=max_items_per_user, method=method)
@@ -89,6 +93,7 @@ def audit(
 
     claim = {
         "eps": eps, "delta": delta, "max_items_per_user": max_items_per_user, "method": method,
+        "k": check_count("k", k),
     }  # fmt: skip
     results = []
     for each in known if name == _ALL else [name]:
@@ -160,6 +165,11 @@ def _print_finding(result: Audit) -> None:
         f"A set of outputs has probability {number(event.first)} {larger} the extra user and "
         f"{number(event.second)} {smaller}: δ({result.eps:g}) ≥ {number(found.limits.low)}."
     )
+    if isinstance(event.outcome, tuple):
+        shown = " ".join(map(str, event.outcome)) or "none"
+        say(
+            f"Its most telling output, {number(event.share, 3)} of δ: items {shown}, in this order."
+        )
     if isinstance(event.outcome, dict):
         came = event.outcome["released"]
         shown = " ".join(map(str, came[:8])) + (" ..." if len(came) > 8 else "")
@@ -211,7 +221,7 @@ def _accountant(name: str, eps: float, claim: dict[str, Any]) -> float | None:
 
     if name != "wgm":
         return None
-    noise = calibrate(**claim)
+    noise = calibrate(**{name: value for name, value in claim.items() if name != "k"})
     return float(
         spent_delta(
             eps=eps,

@@ -11,7 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtri
 
+from theory import UserItems
 from theory.lower_bounds import optimal_miss_probability, optimal_selection_probability
+from wgm_jax.selection.hitting import UserPeeling, UserPeelingEarlyStop
+from wgm_jax.selection.joint import Joint
+from wgm_jax.selection.laws import in_rounds
+from wgm_jax.selection.limited_domain import LimitedDomain
+from wgm_jax.selection.permute_and_flip import PermuteAndFlip, chances
+from wgm_jax.selection.selector import domain_items
+from wgm_jax.selection.top_k import OneshotLaplace, Peeling
 from wgm_jax.set_union.dp_sips import DpSips
 from wgm_jax.set_union.frame import Weights, one_round
 from wgm_jax.set_union.noise import Noise
@@ -147,4 +155,100 @@ BUGS = {
     "delta not shared by two rounds": (DeltaNotShared(), 1.0, 1.5),
     ">= for >": (NotAbove(), 1.0, 2.0),
     "name-dependent tie-breaking": (TiesByName(), 1.0, 1000.0),
+}
+
+
+# ---- selections
+
+
+@dataclass(frozen=True)
+class HalfScale(Peeling):
+    """Half of the noise, as if counts moved both ways and the factor 2 had been cancelled."""
+
+    def prepare(self, data, *, eps, delta, k, max_items_per_user):
+        found = super().prepare(
+            data, eps=eps, delta=delta, k=k, max_items_per_user=max_items_per_user
+        )
+        ranking = dataclasses.replace(found.ranking, scores=2 * found.ranking.scores)
+        return dataclasses.replace(found, ranking=ranking)
+
+
+@dataclass(frozen=True)
+class OneRoundOnly(Peeling):
+    """The noise of one round for k of them."""
+
+    def prepare(self, data, *, eps, delta, k, max_items_per_user):
+        one = super().prepare(data, eps=eps, delta=delta, k=1, max_items_per_user=1)
+        return dataclasses.replace(one, k=k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserPeelingOneRound(UserPeeling):
+    """The same in user peeling."""
+
+    def noise_scale(self, *, eps, delta, k):
+        return super().noise_scale(eps=eps, delta=delta, k=1)
+
+
+@dataclass(frozen=True)
+class FirstOfEqual(PermuteAndFlip):
+    """Items of equal count get no noise of their own: the first of them has all their chances."""
+
+    def law(self, state, domain):
+        items = domain_items(domain, state.items.size)
+        classes = np.repeat(np.arange(state.scores.size), np.diff(state.starts))
+        scores = dict(zip(state.items.tolist(), state.scores[classes].tolist(), strict=True))
+
+        def first(left):
+            found = dict(zip(left, chances(np.array([scores[x] for x in left])), strict=True))
+            total = {score: 0.0 for score in scores.values()}
+            for item, chance in found.items():
+                total[scores[item]] += float(chance)
+            return [total.pop(scores[item], 0.0) for item in left]
+
+        return in_rounds(first, tuple(items), state.k)
+
+
+@dataclass(frozen=True)
+class NoOffset(LimitedDomain):
+    """The threshold is the largest count outside, nothing added."""
+
+    def prepare(self, data, *, eps, delta, k, max_items_per_user):
+        found = super().prepare(
+            data, eps=eps, delta=delta, k=k, max_items_per_user=max_items_per_user
+        )
+        return dataclasses.replace(found, offset=0.0)
+
+
+@dataclass(frozen=True)
+class NotCut(OneshotLaplace):
+    """Noise for users of one item, who may hold several."""
+
+    def prepare(self, data, *, eps, delta, k, max_items_per_user):
+        return OneshotLaplace(clip=True).prepare(
+            UserItems(items=data.items, offsets=np.arange(data.items.size + 1)),
+            eps=eps, delta=delta, k=k, max_items_per_user=1,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TakenForMonotone(Joint):
+    """The exponential mechanism of e^(-eps loss), as if the loss moved one way only."""
+
+    def prepare(self, data, *, eps, delta, k, max_items_per_user):
+        return super().prepare(
+            data, eps=2 * eps, delta=delta, k=k, max_items_per_user=max_items_per_user
+        )
+
+
+# Mechanism, whether the domain is found, k, least found delta that the search must reach.
+SELECTION_BUGS = {
+    "scale halved": (HalfScale(), False, 2, 1e-2),
+    "scale not times k": (OneRoundOnly(), False, 3, 1e-2),
+    "user peeling, scale not times k": (UserPeelingOneRound(), True, 3, 1e-4),
+    "early stop": (UserPeelingEarlyStop(), True, 2, 0.99),
+    "name-dependent tie-breaking": (FirstOfEqual(), False, 2, 0.3),
+    "limited domain without the offset": (NoOffset(), False, 2, 0.1),
+    "users not cut": (NotCut(), False, 3, 1e-2),
+    "loss taken for monotone": (TakenForMonotone(), False, 2, 1e-2),
 }
