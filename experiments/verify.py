@@ -14,6 +14,7 @@ from experiments.decades import decades
 from experiments.statistics.evidence import Looks
 from experiments.verdict import Verdict, claim_success, judge
 from theory import hard_zipf_profile
+from theory._notebook import notebook_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,6 +89,28 @@ class Verification:
                 entry["eps"] = None if entry["eps"] is None else str(entry["eps"])
                 table.append({**entry, "cell": json.dumps(cell, ensure_ascii=False)})
         return pl.DataFrame(table, infer_schema_length=None)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The verdicts as a table, as `verdict_frame`."""
+        return self.verdict_frame()
+
+    def _repr_html_(self) -> str:
+        words = {True: "as expected", False: "not as expected", None: "not decided"}
+        kinds = ("proved", "confirmed", "refuted", "undecided", "vacuous")
+        return notebook_table(
+            f"{len(self.outcomes)} claims, {self.seconds:.0f} s",
+            ("claim", "outcome", *kinds, "least slack", "largest slack"),
+            (
+                (
+                    outcome.claim.title,
+                    words[outcome.success],
+                    *(outcome.count(kind) for kind in kinds),
+                    *(outcome.slack or (None, None)),
+                )
+                for outcome in self.outcomes
+            ),
+            self.sampler,
+        )
 
 
 def default_cases(seed: int = 0) -> list[Case]:
@@ -287,9 +310,17 @@ def write(result: Verification, folder: Path, *, settings: dict[str, Any]) -> li
             sampler=result.sampler,
             seconds=round(result.seconds, 1),
             files=names,
+            claims=[_about(outcome) for outcome in result.outcomes],
         ),
     )
     return [*names, "manifest.json"]
+
+
+def _about(outcome: Outcome) -> dict[str, Any]:
+    """What a reader of the folder should know about a claim, also one from outside the package."""
+    names = ("name", "title", "kind", "statement", "explicit", "expected", "twin")
+    about = {name: getattr(outcome.claim, name) for name in names}
+    return {**about, "own_data": outcome.claim.observe is None}
 
 
 def _plots(result: Verification, folder: Path) -> list[str]:

@@ -212,6 +212,14 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     return expanded
 
 
+def check_output(name: str, file: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is read or computed."""
+    from theory._check import invalid
+
+    if file is not None and (file.is_dir() or not file.parent.is_dir()):
+        invalid(name, str(file), "must be a file in a folder that exists")
+
+
 def numbers(name: str, texts: list[str] | None, default: list[float]) -> list[float]:
     """Numbers given as repeated options or as comma-separated lists."""
     from theory._check import invalid

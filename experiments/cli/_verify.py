@@ -15,6 +15,7 @@ from experiments.cli._options import (
     OutFolder,
     OutputOptions,
     Seed,
+    check_output,
     contribution_bounds,
     grouped,
     numbers,
@@ -70,6 +71,10 @@ def verify(
         float, typer.Option(metavar="A", help="Family-wise level of each kind of error.")
     ] = 0.01,
     out_folder: OutFolder = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the verdicts as JUnit XML, for CI."),
+    ] = None,
     output: OutputOptions,
 ) -> int:
     """Judge the paper's claims on a synthetic Zipfian grid, or on your data.
@@ -87,6 +92,7 @@ def verify(
     from theory import calibrate
     from theory._check import check_beta, check_count
 
+    check_output("junit", junit)
     levels = numbers("eps", eps, [0.1, 1.0])
     asked = contribution_bounds(max_items_per_user, [1, 10, "max"])
     # Everything that can be wrong without the data is said before anything is read or written.
@@ -135,6 +141,8 @@ def verify(
         "data": data.settings if data.given else "default grid",
     }
     files = write(result, folder, settings=recorded)
+    if junit is not None:
+        _write_junit(junit, result, recorded)
     if output.json:
         print_json(_entries(result, folder, files))
         return result.status
@@ -149,9 +157,17 @@ def verify(
     for note in _censored(result):
         warn(note)
     say("", _summary(result), f"Results: {folder}/ ({len(files)} files, see manifest.json)")
-    if not data.given:
-        hint("Next: wgm verify your.csv --user-column user --item-column item", quiet=output.quiet)
+    then = "" if data.given else " · wgm verify your.csv --user-column user --item-column item"
+    hint(f"Next: wgm report {folder}{then}", quiet=output.quiet)
     return result.status
+
+
+def _write_junit(file: Path, result: Verification, settings: dict[str, Any]) -> None:
+    from experiments.report.junit import junit
+    from experiments.sweep.store import write_atomic
+
+    told = {name: value for name, value in settings.items() if name != "claims"}
+    write_atomic(file, junit(result.outcomes, seconds=result.seconds, settings=told))
 
 
 def _print(result: Verification) -> None:

@@ -14,10 +14,14 @@ from experiments.cli import (
     _bench,
     _calibrate,
     _claims,
+    _compare,
     _data,
+    _hitting_set,
     _plan,
+    _report,
     _simulate,
     _sweep,
+    _topk,
     _verify,
 )
 
@@ -29,7 +33,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (_verify, _simulate, _sweep, _data, _plan, _audit, _bench, _calibrate, _claims):
+for module in (
+    _verify,
+    _report,
+    _simulate,
+    _sweep,
+    _data,
+    _plan,
+    _compare,
+    _topk,
+    _hitting_set,
+    _audit,
+    _bench,
+    _calibrate,
+    _claims,
+):
     module.register(app)
 
 # Options with another name than the Python argument they set.

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from theory import Calibration, InvalidInput
+from theory._notebook import notebook_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,3 +124,15 @@ class Plan:
     def value(self) -> float:
         """The statistic at the answer."""
         return self.outcome.value(self.statistic)
+
+    def _repr_html_(self) -> str:
+        there, other = self.outcome, self.other
+        rows = [
+            (each.calibration.method, each.mean, each.certificate, each.lower_bound)
+            for each in (there, other)
+        ]
+        return notebook_table(
+            f"{self.find}: {self.answer:,} at ε = {there.calibration.eps:g}",
+            ("calibration", "E[MM]", "certificate", "least of any"),
+            rows,
+        )

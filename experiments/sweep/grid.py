@@ -221,7 +221,7 @@ def _max_items(value: Any) -> int | str:
 def _mechanisms() -> list[str]:
     from wgm_jax import registry
 
-    return [info.name for info in registry.mechanisms()]
+    return [info.name for info in registry.mechanisms("set-union")]
 
 
 def _trials(value: Any) -> int:
