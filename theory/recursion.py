@@ -28,11 +28,11 @@ def recursion_width(
     Beyond, either the item is surely released or K is surely not.
     """
     surely_released = laws.root * (np.max(threshold + _NEVER_DEVIATIONS * sigma) - laws.base[rows])
-    last = np.minimum(np.maximum(np.ceil(surely_released), 0) + 1, _states(laws.mean[rows]))
+    last = np.minimum(np.maximum(np.ceil(surely_released), 0) + 1, most_states(laws.mean[rows]))
     return (np.minimum(last, laws.holders[rows]) + 1).astype(np.int64)
 
 
-def _states(mean: np.ndarray) -> np.ndarray:
+def most_states(mean: np.ndarray) -> np.ndarray:
     """Number k with P(K >= k) < exp(-97) for every sum K of Bernoullis of this mean."""
     # P(K >= k) <= exp(-(k ln(k/mean) - k + mean)): Newton from the right, on a convex function.
     exponent = NEVER + 2
@@ -45,7 +45,7 @@ def _states(mean: np.ndarray) -> np.ndarray:
 
 def size_by_size_time(laws: HolderLaws, rows: np.ndarray) -> np.ndarray:
     """Nanoseconds of `_law_size_by_size`."""
-    return np.diff(laws.table.indptr)[rows] * (1e5 + _states(laws.mean[rows]) ** 2.0)
+    return np.diff(laws.table.indptr)[rows] * (1e5 + most_states(laws.mean[rows]) ** 2.0)
 
 
 def by_recursion(
@@ -57,16 +57,8 @@ def by_recursion(
     miss: np.ndarray,
     hit: np.ndarray,
 ) -> None:
-    """Fill in the columns `rows` of miss and hit, alike classes together."""
-    holders = laws.holders[rows]
-    alike = (3 * holders * width < size_by_size_time(laws, rows)) & (holders <= _MANY_HOLDERS)
-    groups = [(rows[~alike][[i]], 0) for i in range(int(np.sum(~alike)))]
-    groups += [(rows[alike][part], most) for part, most in _alike(holders[alike], width[alike])]
-    for chosen, states in groups:
-        if states:
-            law = _count_laws(_keep_chances(laws, chosen), states)
-        else:
-            law = _law_size_by_size(laws, int(chosen[0]))
+    """Fill in the columns `rows` of miss and hit."""
+    for chosen, law in count_laws(laws, rows, width):
         weight = laws.base[chosen] + np.arange(law.shape[0])[:, None] / laws.root
         nothing = weight[0] == 0  # an item that nobody kept is never released
         size = max(1, CHUNK // law.size)
@@ -76,6 +68,23 @@ def by_recursion(
             below[:, 0, nothing], above[:, 0, nothing] = 1.0, 0.0
             miss[at, chosen] = np.sum(law * below, axis=1)
             hit[at, chosen] = np.sum(law * above, axis=1)
+
+
+def count_laws(
+    laws: HolderLaws, rows: np.ndarray, width: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Laws of K, alike classes together: (classes, P(K = k) as (states, classes)).
+
+    At least `width` states of a class are told apart, unless those beyond are less likely than
+    exp(-97); the last state stands for all beyond as well.
+    """
+    holders = laws.holders[rows]
+    alike = (3 * holders * width < size_by_size_time(laws, rows)) & (holders <= _MANY_HOLDERS)
+    for row in rows[~alike]:
+        yield np.array([row]), _law_size_by_size(laws, int(row))
+    for part, states in _alike(holders[alike], width[alike]):
+        chosen = rows[alike][part]
+        yield chosen, _count_laws(_keep_chances(laws, chosen), states)
 
 
 def _alike(holders: np.ndarray, width: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
@@ -130,7 +139,7 @@ def _law_size_by_size(laws: HolderLaws, row: int) -> np.ndarray:
     Left out are states of less than exp(-97) in all.
     """
     entries = slice(*laws.table.indptr[row : row + 2])
-    states = int(_states(laws.mean[row : row + 1])[0])
+    states = int(most_states(laws.mean[row : row + 1])[0])
     law = np.ones(1)
     for column, count in zip(laws.table.indices[entries], laws.table.data[entries], strict=True):
         kept, chance, _ = binomial_window(int(count), float(laws.keep[column]))
