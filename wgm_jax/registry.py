@@ -242,6 +242,16 @@ _BUILT_IN = (
         noise="gaussian",
     ),
     MechanismInfo(
+        name="bernoulli-flow",
+        task="set-union",
+        private=True,
+        privacy="(eps, delta)-DP for one added or removed user, certified for every kept set size",
+        summary="Release probability by who keeps how many items, accounted for the set alone.",
+        reference="docs/bernoulli-flow.md",
+        target="wgm_jax.set_union.bernoulli_flow:BernoulliFlow",
+        noise="selection",
+    ),
+    MechanismInfo(
         name="peeling",
         task="top-k",
         private=True,

@@ -17,7 +17,7 @@ from experiments.cli._options import (
     grouped,
     numbers,
 )
-from experiments.cli._output import hint, number, out, print_json, say, table
+from experiments.cli._output import hint, number, out, print_json, progress, say, table
 
 if TYPE_CHECKING:
     from theory import Calibration
@@ -43,22 +43,36 @@ def calibrate(
     delta: Delta,
     max_items_per_user: Bounds,
     method: Method = "split",
+    mechanism: Annotated[
+        str, typer.Option(metavar="NAME", help="wgm, or bernoulli-flow with its certificate.")
+    ] = "wgm",
     regime_map: RegimeMap = None,
     output: OutputOptions,
 ) -> None:
-    """Smallest noise σ and threshold T of the weighted Gaussian mechanism.
+    """Smallest noise σ and threshold T of the weighted Gaussian mechanism, or a Bernoulli flow.
 
     Theorem 3.2 (split), or all of δ for both conditions (full). Several ε or Δ0 make a table.
+    A Bernoulli flow is certified once, in up to minutes, and kept in the user's cache folder.
 
     Example: wgm calibrate --eps 1 --delta 1e-5 --max-items-per-user 100
     """
+    from experiments.cli._flow import check_mechanism
     from theory import calibrate
     from theory._check import invalid
+
+    check_mechanism(mechanism)
 
     bounds = contribution_bounds(max_items_per_user, [])
     if "max" in bounds:
         accepted = "must be a whole number from 1 to 1e9: without data there is no largest set"
         invalid("max_items_per_user", "max", accepted)
+    if mechanism == "bernoulli-flow":
+        if regime_map is not None:
+            invalid(
+                "regime_map", str(regime_map), "draws σ and T: leave it out with this mechanism"
+            )
+        _calibrate_flows(numbers("eps", eps, []), delta, [int(k) for k in bounds], output)
+        return
     records = [
         calibrate(eps=e, delta=delta, max_items_per_user=int(k), method=method)
         for k, e in product(bounds, numbers("eps", eps, []))
@@ -76,6 +90,24 @@ def calibrate(
     hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
     if plots:
         say("Plots: " + " ".join(plots))
+
+
+def _calibrate_flows(
+    levels: list[float], delta: float, bounds: list[int], output: OutputOptions
+) -> None:
+    """Certified flows, from their files or made now."""
+    from experiments.cli._flow import flow_entries, made_flows, print_flow
+
+    with progress("certifying", quiet=output.quiet) as update:
+        flows = made_flows(levels, delta, bounds, update)
+    told = [flow_entries(flow) for flow in flows]
+    if output.json:
+        print_json({**told[0], **({"grid": told} if len(told) > 1 else {})})
+        return
+    for entry in told:
+        print_flow(entry)
+    most = f"{1 / delta:,.0f}"
+    hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
 
 
 def _entries(record: Calibration) -> dict[str, Any]:

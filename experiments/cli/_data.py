@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.cli._cases import Scan, one_case
+from experiments.cli._flow import WithFlow
 from experiments.cli._ladder import Ladder, closing, print_ladder
 from experiments.cli._options import (
     Beta,
@@ -209,6 +210,7 @@ def bounds(
     max_items_per_user: MaxItems,
     beta: Beta = 0.05,
     method: Method = "split",
+    mechanism: WithFlow = "wgm",
     trials: Annotated[
         float,
         typer.Option(metavar="R", help="Trials for the quantile where its exact law is not known."),
@@ -229,12 +231,14 @@ def bounds(
     import numpy as np
 
     from experiments.cells import run_case
+    from experiments.cli._flow import check_mechanism, flow_means, flow_sentence, made_flows
     from theory import Profile, calibrate
     from theory._check import check_beta, check_count
 
     levels, asked = numbers("eps", eps, []), contribution_bounds(max_items_per_user, [])
     # Everything that can be wrong without the data is said before they are read.
     check_beta(beta)
+    check_mechanism(mechanism)
     calibrate(eps=np.array(levels), delta=delta, max_items_per_user=1, method=method)
     num_trials = check_count("num_trials", trials, minimum=0, maximum=10**9)
     seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
@@ -264,6 +268,15 @@ def bounds(
     by_bound = [Ladder.blocks(run) for run in runs]
     blocks = [entry for at_eps in zip(*by_bound, strict=True) for entry in at_eps]
     told = [block.entries() for block in blocks]
+    if mechanism == "bernoulli-flow":
+        counts = [case.contribution_bound(bound) for bound in asked]
+        with progress("certifying", quiet=output.quiet) as update:
+            flows = made_flows(levels, delta, counts, update)
+        means = flow_means(case, flows, beta)
+        # Blocks have one Delta0 after the other within an eps, flows the other way round.
+        for place, entry in enumerate(told):
+            at_eps, at_bound = divmod(place, len(asked))
+            entry["bernoulli_flow"] = means[at_bound * len(levels) + at_eps]
     files = [] if out_folder is None else _write_bounds(out_folder, data, told)
     if output.json:
         more = {"ladder": told} if len(told) > 1 else {}
@@ -277,8 +290,10 @@ def bounds(
         f"{case.data.num_pairs:,} pairs{spent}",
         style="bold",
     )
-    for block in blocks:
+    for block, entry in zip(blocks, told, strict=True):
         print_ladder(block)
+        if "bernoulli_flow" in entry:
+            say(flow_sentence(entry["bernoulli_flow"], beta))
     best = closing(blocks)
     if best:
         say("", best)

@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.cli._cases import Scan, one_case
+from experiments.cli._flow import (
+    WithFlow,
+    check_mechanism,
+    flow_means,
+    flow_sentence,
+    made_flows,
+)
 from experiments.cli._options import (
     Beta,
     DataOptions,
@@ -24,6 +31,7 @@ from experiments.cli._plan_text import entries, notes, print_plan, settings
 from experiments.cli._zipf import ZipfOptions, renamed
 
 if TYPE_CHECKING:
+    from experiments.cells import Case
     from experiments.planning import Plan
     from theory.item_classes import ItemClasses
 
@@ -63,6 +71,7 @@ def plan(
     ] = "mean",
     beta: Beta = 0.05,
     method: Method = "split",
+    mechanism: WithFlow = "wgm",
     scan: Scan = False,
     every: Annotated[
         bool, typer.Option("--all", help="Try every Δ0, however long it takes.")
@@ -82,6 +91,9 @@ def plan(
         data, zipf, scan, find, eps, delta, max_items_per_user, target, statistic, beta
     )
     asked.check(method)
+    check_mechanism(mechanism)
+    if mechanism == "bernoulli-flow" and find == "pairs":
+        raise DataError(f"--mechanism {mechanism}", "needs --find max-items or --find eps")
     if every and find != "max-items":
         raise DataError("--all", f"says nothing to --find {find}; leave it out")
     with progress("planning", quiet=output.quiet) as update:
@@ -91,12 +103,19 @@ def plan(
     warn_about_delta(delta, int(about["users"] * times))
     said = [*notes(found, public=zipf.given), *asked.notes]
     told = entries(asked.name, about, found, said)
+    if mechanism == "bernoulli-flow":
+        noise = found.outcome.calibration
+        with progress("certifying", quiet=output.quiet) as update:
+            flows = made_flows([noise.eps], delta, [noise.max_items_per_user], update)
+        (told["bernoulli_flow"],) = flow_means(asked.case(), flows, beta)
     if out_folder is not None:
         told["files"] = _write(out_folder, asked, found, told)
     if output.json:
         print_json(told)
         return
     print_plan(asked.name, about, found, said)
+    if "bernoulli_flow" in told:
+        say("", "With the same ε, δ and Δ0, " + flow_sentence(told["bernoulli_flow"], beta))
     if "files" in told:
         say("", "Files: " + " ".join(told["files"]))
     if data.given and find == "max-items":
@@ -131,6 +150,7 @@ class _Question:
         self.data, self.zipf, self.scan, self.find = data, zipf, scan, find
         self.eps, self.delta, self.beta = eps, delta, beta
         self.bound, self.target, self.statistic = max_items_per_user, target, statistic
+        self._case: Case | None = None
 
     @property
     def name(self) -> str:
@@ -226,6 +246,8 @@ class _Question:
         self, method: str, complete: bool | None, update: Callable[[int, int, str], Any]
     ) -> tuple[Plan, dict[str, Any]]:
         from experiments import planning
+        from experiments.cells import Case
+        from theory import Profile
 
         common: dict[str, Any] = {
             "delta": self.delta, "method": method, "statistic": self.statistic,
@@ -240,9 +262,10 @@ class _Question:
             return found, _sizes(None, found.answer // size, found.answer, size)
         if self.zipf.given:
             classes = self.zipf.classes()
+            self._case = Case(self.zipf.name, Profile.from_classes(classes, max_items_per_user=1))
             users = classes.num_pairs // self.zipf.size
         else:
-            case = one_case(self.data, self.zipf, scan=self.scan)
+            self._case = case = one_case(self.data, self.zipf, scan=self.scan)
             classes, users = case.classes, case.data.num_users or 0
         largest = classes.max_set_size
         about = _sizes(classes, users, classes.num_pairs, largest)
@@ -254,6 +277,11 @@ class _Question:
         if self.find == "eps":
             return planning.least_eps(classes, **common), about
         return planning.least_scale(classes, eps=self.eps, **common), about
+
+    def case(self) -> Case:
+        """The data, once they were read."""
+        assert self._case is not None  # read by `answer`, unless N itself was asked for
+        return self._case
 
     def _bound(self, largest: int) -> int:
         bound = contribution_bounds([self.bound or "max"], [])[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments import flow_store
 from theory import calibrate
 from theory._check import invalid
 from wgm_jax import registry
@@ -49,7 +50,8 @@ def competitors(labels: Sequence[str] | None = None) -> tuple[Competitor, ...]:
 
     Args:
         labels: Names as in `wgm mechanisms`; "NAME (full)" is the full calibration. Mechanisms that
-            are not private take part only if named.
+            are not private take part only if named, and so does the Bernoulli flow, whose first
+            calibration takes up to a minute for every eps and Delta0.
 
     Raises:
         InvalidInput: A label is unknown, or there is none.
@@ -59,15 +61,15 @@ def competitors(labels: Sequence[str] | None = None) -> tuple[Competitor, ...]:
         ['wgm', 'wgm (full)', 'policy-gaussian']
     """
     known = {}
-    for info in registry.mechanisms():
-        if info.task != _TASK or info.name in known:
+    for info in registry.mechanisms(_TASK):
+        if info.name in known:
             continue
         flags = (info.private, info.sequential)
         known[info.name] = Competitor(info.name, info.name, "split", *flags)
         if _uses_method(info.name):
             known[info.name + _FULL] = Competitor(info.name + _FULL, info.name, "full", *flags)
     if labels is None:
-        return tuple(c for c in known.values() if c.private)
+        return tuple(c for c in known.values() if c.private and c.name != flow_store.NAME)
     if not labels:
         invalid("mechanism", "", "must name at least one mechanism")
     for label in labels:

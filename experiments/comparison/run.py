@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
+from experiments import flow_store
 from experiments.comparison.competitors import Competitor, competitors
 from experiments.comparison.medians import median_interval
 from experiments.comparison.names import by_name
@@ -22,6 +23,7 @@ from experiments.comparison.trials import (
 from theory import Profile, UserItems, calibrate, instance_lower_bound, miss_probabilities
 from theory._check import check_count, check_delta, check_max_items_per_user, invalid
 from theory.calibration import Calibration
+from theory.flow.exact import flow_miss_probabilities
 from wgm_jax.wgm import WeightedGaussian
 
 if TYPE_CHECKING:
@@ -199,10 +201,10 @@ def compare(
 ) -> Comparison:
     """Compare set-union mechanisms at equal (eps, delta) and Delta0.
 
-    The weighted Gaussian mechanism by its exact mean [E2]; mechanisms of the common frame by trials
-    with the noise of the last round integrated out, a single one where nothing else is random;
-    others by `wgm_jax.simulate`. Users come in stored order, items of a user in the order of their
-    names: neither depends on other users.
+    The weighted Gaussian mechanism and the Bernoulli flow by their exact means; mechanisms of the
+    common frame by trials with the noise of the last round integrated out, a single one where
+    nothing else is random; others by `wgm_jax.simulate`. Users come in stored order, items of a
+    user in the order of their names: neither depends on other users.
 
     Args:
         data: The data set.
@@ -312,9 +314,13 @@ class _Field:
     ) -> tuple[str, np.ndarray, np.ndarray]:
         """Kind, missing masses and numbers of released items, (trials, points)."""
         data, mechanism = self._data, who.mechanism
-        if isinstance(mechanism, WeightedGaussian):
+        flow = who.name == flow_store.NAME
+        if flow or isinstance(mechanism, WeightedGaussian):
             profile = Profile.from_user_items(data, max_items_per_user=self._bound)
-            miss = miss_probabilities(profile, calibration)
+            if flow:
+                miss = flow_miss_probabilities(profile, flow_store.ready_flows(calibration))
+            else:
+                miss = miss_probabilities(profile, calibration)
             released = data.num_items - np.asarray(miss.mean_missed)
             return "exact", np.asarray(miss.mean_missing_mass)[None], released[None]
         if not is_integrable(mechanism):

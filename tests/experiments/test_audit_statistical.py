@@ -70,14 +70,14 @@ def test_samples_follow_the_exact_law():
 
     claim = {"eps": 1.0, "delta": 1e-5, "max_items_per_user": 2}
     data = (Run((0, 1), 24), Run((3,), 19), Run((1, 3), 2))
-    law = subject("policy-laplace", **claim).laws([data])[0]
+    released, _ = subject("policy-laplace", **claim).laws([data])[0].columns((0, 1, 2, 3))
     rows = sample_releases(
         registry.get("policy-laplace"), data, calibrate(**claim), num_items=4, num_trials=8000,
         seed=4,
     )  # fmt: skip
     assert rows.shape == (8000, 4) and not rows[:, 2].any()
     for x in range(4):
-        count, p = int(rows[:, x].sum()), float(law.released[0, x])
+        count, p = int(rows[:, x].sum()), float(released[0, x])
         assert binom.cdf(count, 8000, p) > 1e-7 and binom.sf(count - 1, 8000, p) > 1e-7
 
 

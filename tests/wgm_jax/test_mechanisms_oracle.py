@@ -90,7 +90,7 @@ def lists_of(data):
     return [row.tolist() for row in np.split(data.items, data.offsets[1:-1])]
 
 
-@pytest.mark.parametrize(("mechanism", "act"), ORACLES, ids=repr)
+@pytest.mark.parametrize(("mechanism", "act"), ORACLES)
 def test_weights_of_many_users(mechanism, act):
     """600 users with up to 150 items, to 1e-11 in float64 and 2e-4 in float32."""
     sizes = SetSizes("lognormal", mean=9, spread=1.2, cap=150)
