@@ -6,6 +6,29 @@ means of all ways are held against the exact mean: they must compute the same th
 """
 
 from experiments.bench.cases import DEFAULT, LARGE, QUICK, Case, Settings
+from experiments.bench.selection import SelectionFindings, run_selection_suite
+from experiments.bench.selection_cases import (
+    SELECTION,
+    SELECTION_LARGE,
+    SELECTION_QUICK,
+    SelectionCase,
+    SelectionSettings,
+)
 from experiments.bench.suite import Findings, run_suite
 
-__all__ = ["DEFAULT", "LARGE", "QUICK", "Case", "Findings", "Settings", "run_suite"]
+__all__ = [
+    "DEFAULT",
+    "LARGE",
+    "QUICK",
+    "SELECTION",
+    "SELECTION_LARGE",
+    "SELECTION_QUICK",
+    "Case",
+    "Findings",
+    "SelectionCase",
+    "SelectionFindings",
+    "SelectionSettings",
+    "Settings",
+    "run_selection_suite",
+    "run_suite",
+]

@@ -26,6 +26,13 @@ _LIMITS = {
 @grouped
 def bench(
     *,
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="trials|selection",
+            help="The WGM and exact numbers, or top-k and hitting sets.",
+        ),
+    ] = "trials",
     quick: Annotated[bool, typer.Option("--quick", help="Small data, short rounds.")] = False,
     large: Annotated[bool, typer.Option("--large", help="Also 10 million pairs.")] = False,
     repeats: Annotated[int, typer.Option(metavar="K", help="Rounds, at least 5 to publish.")] = 5,
@@ -33,30 +40,41 @@ def bench(
     out_folder: OutFolder = None,
     output: OutputOptions,
 ) -> int:
-    """Time trials and exact methods on this machine, beside NumPy and a plain Python loop.
+    """Time trials and exact methods, or selections, beside NumPy and a plain Python loop.
 
-    Takes some minutes on an otherwise idle machine. Tables (Parquet and CSV), a plot and a manifest
-    go to --out, by default a new folder under results/. Exit status 1: means disagree.
+    Takes some minutes on an otherwise idle machine. Tables (Parquet and CSV), a plot of trials and
+    a manifest go to --out, by default a new folder under results/. Exit status 1: means, or choices
+    of the same noise, disagree.
 
     Example: wgm bench --quick
     """
     from theory._check import check_count, invalid
 
+    if suite not in ("trials", "selection"):
+        invalid("suite", suite, "must be trials or selection")
     if quick and large:
         invalid("large", "", "must not be given with --quick")
     repeats = check_count("repeats", repeats, maximum=1000)
     seed = check_count("seed", seed, minimum=0, maximum=2**63 - 1)
 
-    from experiments.bench import DEFAULT, LARGE, QUICK, run_suite
     from experiments.sweep.store import new_results_folder, writable_folder
 
-    suite = QUICK if quick else LARGE if large else DEFAULT
     folder = (
         writable_folder(out_folder)
         if out_folder is not None
         else new_results_folder(Path("results"), "bench")
     )
-    settings = dataclasses.replace(suite, repeats=repeats, seed=seed)
+    asked = {"repeats": repeats, "seed": seed}
+    if suite == "selection":
+        from experiments.cli._bench_selection import bench_selection
+
+        return bench_selection(
+            "quick" if quick else "large" if large else "", asked, folder, output
+        )
+    from experiments.bench import DEFAULT, LARGE, QUICK, run_suite
+
+    chosen = QUICK if quick else LARGE if large else DEFAULT
+    settings = dataclasses.replace(chosen, **asked)
     with progress("timing", quiet=output.quiet) as update:
         found = run_suite(settings, update)
     files = _write(folder, found)

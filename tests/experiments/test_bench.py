@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import experiments.bench
-from experiments.bench import Case, Settings
+from experiments.bench import Case, SelectionCase, SelectionSettings, Settings, selection
 from experiments.bench.limits import LIMITS, Limits, lanes_work
 from experiments.bench.numpy_peer import NumpyTrials, _Pick, _Shuffle, _Sort
 from experiments.bench.rounds import Spread, in_turns
@@ -262,9 +262,89 @@ def test_table_fits_a_terminal(ran, monkeypatch, capsys):
     assert "MEANS DISAGREE" in capsys.readouterr().out
 
 
+# ---- selections
+
+
+@pytest.fixture(scope="module")
+def selected(tmp_path_factory):
+    """`wgm bench --suite selection --quick --json` of a tiny suite: status, object, folder."""
+    tiny = SelectionSettings(
+        "tiny", (SelectionCase(10**4, k=8),), trials=8, peer_trials=2, largest_sets=10**4
+    )
+    folder = tmp_path_factory.mktemp("selection")
+    arguments = ["--suite", "selection", "--quick", "--json", "--quiet", "--repeats", "2"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.bench, "SELECTION_QUICK", tiny)
+        with (folder / "stdout").open("w+") as out, pytest.raises(SystemExit) as stopped:
+            patch.setattr(sys, "stdout", out)
+            main(["bench", *arguments, "-o", str(folder)])
+    return stopped.value.code, json.loads((folder / "stdout").read_text()), folder
+
+
+def test_selections_are_those_of_plain_numpy_and_of_sets(selected):
+    status, told, folder = selected
+    assert status == 0 and told["agrees"] and told["suite"] == "tiny"
+    assert told["machine"].keys() == {"cores", "load_before", "load_after"}
+    rows = told["selections"]
+    assert pl.read_parquet(folder / "selections.parquet").to_dicts() == rows
+    assert pl.read_csv(folder / "selections.csv").height == len(rows)
+    assert json.loads((folder / "manifest.json").read_text())["settings"]["repeats"] == 2
+    ways = {}
+    for row in rows:
+        ways.setdefault(row["task"], []).append(row["way"])
+        assert row["seconds_low"] <= row["seconds"] <= row["seconds_high"]
+        assert row["times_ours"] == 1.0 or row["way"] != "wgm-jax"
+    with_sets = ways.pop("hitting set, found domain")
+    assert with_sets == ["wgm-jax", "numpy", "sets"]
+    assert len(ways) == 5 and all(found == ["wgm-jax", "numpy"] for found in ways.values())
+    # Domains of the WGM are not empty, and not everything.
+    found, public = (
+        row["domain_size"]
+        for row in rows
+        if row["way"] == "numpy" and row["task"].startswith("top-k")
+    )
+    assert 5 < found < public / 10
+
+
+@pytest.mark.parametrize(
+    "peer", ["top_k", "limited_domain", "hitting_set_by_pairs", "hitting_set_by_sets"]
+)
+def test_a_selection_that_differs_is_noticed(peer, monkeypatch):
+    """The last item of every choice is another one."""
+    right = getattr(selection.peers, peer)
+
+    def wrong(*arguments):
+        chosen = right(*arguments)
+        return [*chosen[:-1], -7]
+
+    monkeypatch.setattr(selection.peers, peer, wrong)
+    tiny = SelectionSettings(
+        "tiny", (SelectionCase(10**4, k=8),), trials=8, peer_trials=1, repeats=1
+    )
+    found = selection.run_selection_suite(tiny)
+    assert not found.agrees
+    differing = set(found.selections.filter(~pl.col("agrees"))["task"])
+    assert len(differing) == (1 if peer == "hitting_set_by_sets" else 2)
+
+
+def test_table_of_selections_fits_a_terminal(selected, monkeypatch, capsys):
+    from experiments.bench import SelectionFindings
+    from experiments.cli._bench_selection import print_selections
+
+    monkeypatch.setenv("COLUMNS", "80")
+    frame = pl.DataFrame(selected[1]["selections"], infer_schema_length=None)
+    found = SelectionFindings(SelectionSettings("tiny", ()), selected[1]["machine"], frame)
+    print_selections(found)
+    shown = capsys.readouterr().out
+    assert max(len(line) for line in shown.splitlines()) <= 80 and "the same items" in shown
+    print_selections(dataclasses.replace(found, selections=frame.with_columns(agrees=False)))
+    assert "CHOICES DISAGREE" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--suite", "all"), "--suite all: suite must be trials or selection"),
         (("--quick", "--large"), "large must not be given with --quick"),
         (("--repeats", "0"), "--repeats 0: repeats must be"),
         (("--seed", "-1"), "--seed -1: seed must be"),

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -104,18 +105,18 @@ def test_common_draws_are_monotone_in_the_threshold(sampler):
 
 @dataclass(frozen=True)
 class Traced(WeightedGaussian):
-    """Notes the shapes it is traced with."""
+    """Notes the shapes it is traced with; the rest of the program is short, to compile quickly."""
 
     seen: ClassVar[list] = []
 
     def run(self, key, state):
         self.seen.append((state.slots.items.shape, state.base.shape))
-        return super().run(key, state)
+        return Release(state.base > state.sigma)
 
 
 def sweep(**options):
-    for eps in (0.1, 0.3, 1.0, 3.0, 10.0):
-        for delta in (1e-2, 1e-4, 1e-6, 1e-9, 1e-12):
+    for eps in (0.1, 1.0, 10.0):
+        for delta in (1e-2, 1e-6, 1e-12):
             for bound in (1, 2, 4, 8, 1000):
                 found = calibrate(eps=eps, delta=delta, max_items_per_user=bound)
                 simulate(DATA, found, num_trials=1, **options)
@@ -143,8 +144,10 @@ def test_a_sweep_of_the_fast_sampler_traces_once_per_shape(monkeypatch):
         return kernel(key, first, state, **static)
 
     def traced(*arguments, **static):
+        """Zeros of the right shapes: nothing long is compiled."""
         traces.append(1)
-        return original(*arguments, **static)
+        shapes = jax.eval_shape(partial(original, **static), *arguments)
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     original = lane_sampler.lane_metrics.__wrapped__
     kernel = jax.jit(traced, static_argnames=("lanes", "mesh"))

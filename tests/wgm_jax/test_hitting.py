@@ -169,12 +169,15 @@ def test_law_of_greedy_is_one_sequence():
 def test_frequencies_follow_the_law(kind):
     data = letters(*EXAMPLE)
     trials = 20_000
-    for k, scale, domain in ((3, 2.0, (0, 1, 2)), (2, 0.8, (0, 2))):
-        mask = np.zeros((trials, 3), bool)
-        mask[:, list(domain)] = True
-        state = HittingState(data, k, scale)
-        chosen = kind(path="traced").select(state, trial_keys(11, 0, trials), mask)
-        sequences, counts = np.unique(chosen, axis=0, return_counts=True)
+    domains = (0, 1, 2), (0, 2)
+    mask = np.zeros((2 * trials, 3), bool)
+    for part, domain in enumerate(domains):
+        mask[part * trials : (part + 1) * trials, list(domain)] = True
+    state = HittingState(data, 3, 1.2)
+    chosen = kind(path="traced").select(state, trial_keys(11, 0, 2 * trials), mask)
+    for part, domain in enumerate(domains):
+        ours = chosen[part * trials : (part + 1) * trials]
+        sequences, counts = np.unique(ours, axis=0, return_counts=True)
         found = {
             tuple(x for x in sequence if x >= 0): count
             for sequence, count in zip(sequences.tolist(), counts.tolist(), strict=True)
@@ -277,15 +280,14 @@ def test_one_choice_is_the_largest_noisy_count():
 def test_greedy_on_the_example_and_with_ties(path):
     keys = trial_keys(0, 0, 2)
     data = letters(*EXAMPLE)
-    # a and c tie in the first round: the smaller index is taken.
-    state = Greedy().prepare(data, eps=1.0, delta=1e-5, k=2)
-    chosen = Greedy(path=path).select(state, keys)
-    assert chosen.tolist() == [[0, 2], [0, 2]]
-    assert users_hit(data, chosen).tolist() == [5, 5]
-    # After c the last round has two zeros.
+    # a and c tie in the first round: the smaller index is taken. After c the last round has zeros.
+    state = Greedy().prepare(data, eps=1.0, delta=1e-5, k=3)
     domains = np.array([[True, True, True], [False, True, True]])
-    state = HittingState(data, 3, 0.0)
-    assert Greedy(path=path).select(state, keys, domains).tolist() == [[0, 2, 1], [2, 1, -1]]
+    chosen = Greedy(path=path).select(state, keys, domains)
+    assert chosen.tolist() == [[0, 2, 1], [2, 1, -1]]
+    assert users_hit(data, chosen[:, :2]).tolist() == [5, 4]
+    if path == "lazy":
+        assert Greedy(path=path).select(state, keys).tolist() == [[0, 2, 1]] * 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -308,14 +310,17 @@ def test_only_the_specimen_stops_when_everyone_is_hit(path):
     data, keys = letters("abc", "ab", "ac"), trial_keys(4, 0, 40)
     state = HittingState(data, 3, 0.2)
     peeled = UserPeeling().select(state, keys)
-    stopped = UserPeelingEarlyStop(path=path).select(state, keys)
+    # The same with a domain of one item.
+    domains = np.repeat([[True, True, True], [False, True, False]], 40, axis=0)
+    stopped, single = np.split(
+        UserPeelingEarlyStop(path=path).select(state, np.tile(keys, (2, 1)), domains), 2
+    )
     assert (peeled >= 0).all()
     for row, short in zip(peeled.tolist(), stopped.tolist(), strict=True):
         length = next(n for n in (1, 2, 3) if users_hit(data, np.array([row[:n]], np.int32)) == 3)
         assert short == row[:length] + [-1] * (3 - length)
     # A user who holds nothing of the domain is never hit, so nothing stops.
-    domains = np.tile([False, True, False], (40, 1))
-    assert (UserPeelingEarlyStop(path=path).select(state, keys, domains)[:, 0] == 1).all()
+    assert (single[:, 0] == 1).all()
 
 
 def test_smaller_k_with_the_same_noise_comes_first_and_hits_no_more():
@@ -342,6 +347,50 @@ def test_scale_is_the_smaller_of_two():
     assert scale(50) == scale(200) == pytest.approx(8.8253, abs=5e-5)
     given = UserPeeling(scale=3).prepare(data, eps=1.0, delta=1e-5, k=200)
     assert given.scale == 3.0
+
+
+def test_the_exact_accountant_needs_less_noise_than_both():
+    data, keys = random_data(5), trial_keys(6, 0, 8)
+    used = UserPeeling(accountant="exact")
+    states = [used.prepare(data, eps=1.0, delta=1e-5, k=k) for k in (1, 10, 200)]
+    assert [state.scale for state in states] == pytest.approx([1.0, 5.674, 8.612], abs=5e-4)
+    # Every k has its own noise; where it is the same, choices are shared with the other accountant.
+    assert len({state.family for state in states}) == 3
+    closed = UserPeeling().prepare(data, eps=1.0, delta=1e-5, k=1)
+    assert closed.scale == pytest.approx(states[0].scale, rel=1e-12)
+    same = UserPeeling(scale=states[1].scale)
+    np.testing.assert_array_equal(
+        used.select(states[1], keys),
+        same.select(same.prepare(data, eps=1.0, delta=1e-5, k=10), keys),
+    )
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "k"), [(1.0, 0.01, 2), (1.0, 0.01, 3), (1.0, 1e-3, 3), (2.0, 0.05, 2)]
+)
+def test_the_exact_accountant_keeps_delta_and_spends_nearly_all_of_it(eps, delta, k):
+    """One user more or less with an item, beside items of other users: laws enumerated.
+
+    The game's value is nearly that of the best of these data, so any smaller scale would show.
+    """
+    state = UserPeeling(accountant="exact").prepare(letters("a"), eps=eps, delta=delta, k=k)
+    assert state.scale < UserPeeling().noise_scale(eps=eps, delta=delta, k=k)
+
+    def largest(scale):
+        found = []
+        for mine, others, count in ((7, 7, 3), (7, 5, 1), (4, 4, 3), (2, 3, 1)):
+            rest = [letter for letter in "bcdefgh"[:others] for _ in range(count)]
+            laws = [
+                UserPeeling().law(HittingState(letters(*rest, *["a"] * number), k, scale))
+                for number in (mine, mine + 1)
+            ]
+            found.append(divergence(*laws, eps=eps))
+        return max(found)
+
+    assert 0.9 * delta < largest(state.scale) <= delta
+    # The best of these data notice a scale too small by a twentieth, and half of it too.
+    assert largest(state.scale * 0.95) > delta
+    assert largest(state.scale / 2) > delta
 
 
 # ---- hits
@@ -395,6 +444,14 @@ def test_stopping_early_is_not_private():
         (lambda d: Greedy().prepare(d, eps=1.0, delta=1e-5, k="3"), "k = 3: must be a whole"),
         (lambda d: UserPeeling().prepare(d, eps=-1.0, delta=1e-5, k=2), "eps = -1.0: must be"),
         (lambda d: UserPeeling(scale=0.0), "scale = 0.0: must be a finite number above 0"),
+        (
+            lambda d: UserPeeling(accountant="open"),
+            "accountant = open: must be one of closed, exact",
+        ),
+        (
+            lambda d: UserPeeling(accountant="exact", scale=2.0),
+            "accountant = exact: must not be given together with a scale",
+        ),
         (lambda d: UserPeeling(path="fast"), "path = fast: must be one of auto, lazy, traced"),
         (
             lambda d: UserPeeling().select(

@@ -266,21 +266,24 @@ def test_only_the_weighted_gaussian_mechanism_has_lanes():
     assert choose("auto", data=synthetic.one_user(2**16 - 1)) == "lanes"
 
 
-def test_memory_of_a_call_is_within_the_budget():
-    found = calibration(4, eps=np.geomspace(0.1, 3, 16))
-    for budget in (2**18, 2**22):
-        run = sampler(DATA, found, num_trials=10**6, memory_budget=budget, callers=2)
-        leaves, structure = jax.tree.flatten(run._state)
+@pytest.mark.parametrize(
+    ("budget", "points"),
+    [(2**18, 4), *(pytest.param(2**n, 16, marks=pytest.mark.slow) for n in (18, 22))],
+)
+def test_memory_of_a_call_is_within_the_budget(budget, points):
+    found = calibration(4, eps=np.geomspace(0.1, 3, points))
+    run = sampler(DATA, found, num_trials=10**6, memory_budget=budget, callers=2)
+    leaves, structure = jax.tree.flatten(run._state)
 
-        def call(*leaves, run=run, structure=structure):
-            state = jax.tree.unflatten(structure, leaves)
-            key, first = jnp.asarray(run._keys[0]), jnp.uint32(0)
-            return lane_metrics(key, first, state, lanes=run._lanes, mesh=run._mesh)
+    def call(*leaves):
+        state = jax.tree.unflatten(structure, leaves)
+        key, first = jnp.asarray(run._keys[0]), jnp.uint32(0)
+        return lane_metrics(key, first, state, lanes=run._lanes, mesh=run._mesh)
 
-        memory = jax.jit(call).lower(*leaves).compile().memory_analysis()
-        used = memory.temp_size_in_bytes + memory.output_size_in_bytes
-        assert 2 * used <= 1.3 * budget
-        assert run._lanes >= 1
+    memory = jax.jit(call).lower(*leaves).compile().memory_analysis()
+    used = memory.temp_size_in_bytes + memory.output_size_in_bytes
+    assert 2 * used <= 1.3 * budget
+    assert run._lanes >= 1
 
 
 _DEVICES = """
@@ -296,7 +299,7 @@ found = calibrate(eps=[0.5, 2.0], delta=1e-3, max_items_per_user=4)
 names = ("missing_mass", "missing_mass_l2", "max_missing_mass", "num_released")
 digests = []
 for sampler in ("lanes", "padded"):
-    for count in globals().get("COUNTS", (1, 2, 8)):
+    for count in COUNTS:
         trials = simulate(data, found, num_trials=700, seed=5, sampler=sampler,
                           first_trial=11, devices=jax.devices()[:count])
         values = b"".join(np.ascontiguousarray(getattr(trials, name)).tobytes() for name in names)
@@ -305,18 +308,19 @@ print(json.dumps(digests))
 """
 
 
-def test_numbers_do_not_depend_on_the_number_of_devices():
-    """One, two and eight virtual devices in another process, the real one here."""
+@pytest.mark.parametrize("counts", [[3], pytest.param([1, 2, 8], marks=pytest.mark.slow)])
+def test_numbers_do_not_depend_on_the_number_of_devices(counts):
+    """Virtual devices in another process, the real one here."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
     done = subprocess.run(
-        [sys.executable, "-c", _DEVICES],
+        [sys.executable, "-c", f"COUNTS = {counts}\n{_DEVICES}"],
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, "XLA_FLAGS": flags},
     )
     results = json.loads(done.stdout)
-    assert len(results) == 6
+    assert len(results) == 2 * len(counts)
     here = {"COUNTS": [1]}
     exec(_DEVICES.replace("print(", "RESULTS = ("), here)
     for name in ("lanes", "padded"):

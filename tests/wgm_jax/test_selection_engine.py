@@ -48,35 +48,35 @@ def assert_same(ours, theirs, rows=slice(None)):
 
 @pytest.fixture(scope="module")
 def whole():
-    return run(num_trials=60)
+    return run(num_trials=40)
 
 
 def test_numbers_depend_on_neither_chunks_nor_companions(whole):
-    assert_same(run(num_trials=60, memory_budget=10**6), whole)
-    assert_same(run(num_trials=20, first_trial=30), whole, slice(30, 50))
+    assert_same(run(num_trials=40, memory_budget=10**6), whole)
+    assert_same(run(num_trials=15, first_trial=20), whole, slice(20, 35))
     for i in (0, 1):
-        assert_same(run([MECHANISMS[i]], num_trials=60), [whole[i]])
-    fewer = run(num_trials=60, eps=6.0, k=20)
+        assert_same(run([MECHANISMS[i]], num_trials=40), [whole[i]])
+    fewer = run(num_trials=40, eps=[6.0, 3.0], k=20)
     for mine, other in zip(fewer, whole, strict=True):
         np.testing.assert_array_equal(mine.chosen[0][0], other.chosen[1][2])
 
 
 def test_another_seed_is_another_run(whole):
-    other = run(num_trials=60, seed=10)
+    other = run(num_trials=15, seed=10)
     for mine, theirs in zip(other, whole, strict=True):
-        assert (mine.chosen[0][2] != theirs.chosen[0][2]).any()
+        assert (mine.chosen[0][2] != theirs.chosen[0][2][:15]).any()
 
 
 def test_a_meta_algorithm_is_its_two_halves(whole):
     shares = {"eps_shares": (Fraction(1, 4), Fraction(3, 4)), "delta_shares": (0.9, 0.1)}
-    (trials,) = run([OnFoundDomain(Peeling())], num_trials=60, **shares)
+    (trials,) = run([OnFoundDomain(Peeling())], num_trials=40, **shares)
     found = calibrate(eps=np.array([0.25, 1.5]), delta=0.9e-2, max_items_per_user=4)
-    masks = np.concatenate(list(released_sets(DATA, found, num_trials=60, seed=9)))
+    masks = np.concatenate(list(released_sets(DATA, found, num_trials=40, seed=9)))
     np.testing.assert_array_equal(trials.domain_sizes, masks.sum(axis=2))
     for e, eps in enumerate((0.75, 4.5)):
         for j, k in enumerate((1, 5, 20)):
             state = Peeling().prepare(DATA, eps=eps, delta=1e-3, k=k, max_items_per_user=4)
-            expected = Peeling().select(state, trial_keys(9, 0, 60), masks[:, e])
+            expected = Peeling().select(state, trial_keys(9, 0, 40), masks[:, e])
             np.testing.assert_array_equal(trials.chosen[e][j], expected)
     # What is chosen is in the domain.
     chosen = trials.chosen[1][2]
@@ -89,7 +89,7 @@ def test_a_public_domain_gets_the_whole_budget(whole):
     selectors: list[Any] = [Peeling(), LimitedDomain(multiple=5)]
     for trials, selector in zip(whole[1:3], selectors, strict=True):
         state = selector.prepare(DATA, eps=6.0, delta=1e-2, k=5, max_items_per_user=4)
-        expected = selector.select(state, trial_keys(9, 0, 60), None)
+        expected = selector.select(state, trial_keys(9, 0, 40), None)
         np.testing.assert_array_equal(trials.chosen[1][1], expected)
 
 
@@ -101,8 +101,8 @@ def test_metrics_against_a_loop_over_trials(whole):
         for low, high in zip(DATA.offsets, DATA.offsets[1:], strict=False)
     ]
     trials = whole[0]
-    assert trials.top_k_missing_mass.shape == (60, 2, 3)
-    for trial in (0, 17, 59):
+    assert trials.top_k_missing_mass.shape == (40, 2, 3)
+    for trial in (0, 17, 39):
         for e in range(2):
             for j, k in enumerate((1, 5, 20)):
                 items = [x for x in trials.chosen[e][j][trial].tolist() if x >= 0]
@@ -128,7 +128,7 @@ def test_metrics_of_more_than_there_is():
 
 
 def test_an_empty_domain_releases_nothing():
-    data = synthetic.singletons(16)
+    data = synthetic.singletons(3)
     mechanisms = [
         OnFoundDomain(s) for s in (Peeling(), OneshotLaplace(), PermuteAndFlip(), Joint())
     ]
@@ -137,19 +137,19 @@ def test_an_empty_domain_releases_nothing():
     ):
         assert trials.domain_sizes is not None and trials.domain_sizes.max() == 0
         assert trials.num_released.max() == 0
-        np.testing.assert_array_equal(trials.top_k_missing_mass[0], [[1 / 16, 3 / 16]])
+        np.testing.assert_array_equal(trials.top_k_missing_mass[0], [[1 / 3, 1.0]])
         assert trials.l1_loss[0].tolist() == [[1, 3]]
 
 
 def test_frame(whole):
     frame = whole[0].to_frame(users=True)
-    assert frame.height == 60 * 6
-    row = frame.row(60 * 6 - 2, named=True)
+    assert frame.height == 40 * 6
+    row = frame.row(40 * 6 - 2, named=True)
     assert row["mechanism"].startswith("OnFoundDomain(selector=Peeling(")
-    assert (row["trial"], row["eps"], row["k"]) == (59, 6.0, 5)
-    assert row["l1_loss"] == whole[0].l1_loss[59, 1, 1]
-    assert row["users_hit"] == whole[0].users_hit[59, 1, 1]
-    assert row["domain_size"] == whole[0].domain_sizes[59, 1]
+    assert (row["trial"], row["eps"], row["k"]) == (39, 6.0, 5)
+    assert row["l1_loss"] == whole[0].l1_loss[39, 1, 1]
+    assert row["users_hit"] == whole[0].users_hit[39, 1, 1]
+    assert row["domain_size"] == whole[0].domain_sizes[39, 1]
     assert "domain_size" not in whole[1].to_frame().columns
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int32, Int64, UInt32
 
 from theory import UserItems
 from theory._check import check_count, check_positive, invalid
+from theory.hitting_game import hitting_game_scale
 from theory.peeling import user_peeling_scale
 from theory.residual import Incidence, Residual
 from wgm_jax.selection.hitting_lazy import choose_lazily
@@ -20,6 +21,7 @@ from wgm_jax.selection.selector import Domain, Law, check_few_sequences, domain_
 from wgm_jax.selection.shared_residuals import SharedResiduals
 
 PATHS = ("auto", "lazy", "traced")
+ACCOUNTANTS = ("closed", "exact")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +177,17 @@ class UserPeeling(GreedyChoice):
     """Private greedy choice: stops only when k items are out or the domain is exhausted.
 
     Attributes:
-        scale: Scale lambda of the noise in users; None for the smaller of [K1] and [K1h].
+        scale: Scale lambda of the noise in users; None for that of the accountant.
+        accountant: "closed" for the smaller of [K1] and [K1h]; "exact" for the value of the game
+            behind [K1h] at this k, less noise while delta is below e^-2.
         path: See `GreedyChoice`.
 
     Raises:
-        InvalidInput: The scale is not above 0, or the path is unknown.
+        InvalidInput: The scale is not above 0 or given with an accountant other than "closed", or
+            the accountant or the path is unknown.
 
     Source:
-        Algorithm 4; Mitrovic, Bun, Krause, Karbasi (ICML 2017); [K1h].
+        Algorithm 4; Mitrovic, Bun, Krause, Karbasi (ICML 2017); [K1h]; `theory.hitting_game`.
 
     Example:
         >>> from wgm_jax.selection.noise import trial_keys
@@ -194,16 +199,23 @@ class UserPeeling(GreedyChoice):
     """
 
     scale: float | int | None = None
+    accountant: str = "closed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.accountant not in ACCOUNTANTS:
+            invalid("accountant", self.accountant, f"must be one of {', '.join(ACCOUNTANTS)}")
         if self.scale is not None:
             check_positive("scale", self.scale)
+            if self.accountant != "closed":
+                invalid("accountant", self.accountant, "must not be given together with a scale")
 
     def noise_scale(self, *, eps: Any, delta: Any, k: int) -> float:
-        """The given scale, or the smaller of [K1] and [K1h]."""
+        """The given scale, or that of the accountant."""
         if self.scale is not None:
             return float(self.scale)
+        if self.accountant == "exact":
+            return float(hitting_game_scale(eps=eps, delta=delta, k=k))
         return float(user_peeling_scale(eps=eps, delta=delta, k=k))
 
 

@@ -12,8 +12,8 @@ from wgm_jax.devices import num_cores
 from wgm_jax.selection.noise import gumbel
 from wgm_jax.selection.shared_residuals import SharedResiduals, TrialResidual
 
-# Noises drawn at a time: those of several rounds where a round has few.
-_BLOCK = 2**15
+# Noises drawn at a time, those of several rounds: enough for the compiled cipher to be used.
+_BLOCK = 2**18
 
 
 def choose_lazily(
