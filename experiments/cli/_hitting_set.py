@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from experiments.cli._options import (
@@ -29,6 +31,13 @@ def hitting_set(
     delta: Delta,
     max_items_per_user: MaxItems,
     mechanism: Mechanisms = None,
+    accountant: Annotated[
+        str,
+        typer.Option(
+            metavar="closed|exact",
+            help="Noise of user peeling: closed form, or less by the exact game at each k.",
+        ),
+    ] = "closed",
     domain_share: DomainShare = "0.5",
     beta: Beta = 0.05,
     method: Method = "split",
@@ -65,6 +74,7 @@ def hitting_set(
         method=method,
         out_folder=out_folder,
         output=output,
+        accountant=accountant,
     )
 
 

@@ -139,12 +139,13 @@ def run(
     output: OutputOptions,
     k_bar: list[str] | None = None,
     conversion: str = "paper",
+    accountant: str = "closed",
 ) -> None:
     """Compare, print and write."""
     from experiments.selection import compare, methods
 
     sizes = {} if k_bar is None else {"k_bar": ",".join(k_bar).split(",")}
-    chosen = methods(task, mechanism or (), conversion=conversion, **sizes)
+    chosen = methods(task, mechanism or (), conversion=conversion, accountant=accountant, **sizes)
     if out_folder is not None:
         from experiments.sweep.store import writable_folder
 
@@ -168,6 +169,7 @@ def run(
             domain_share=settings.shares[0],
             method=method,
             conversion=conversion,
+            accountant=accountant,
             dataset=data.name,
             progress=update,
         )
@@ -178,6 +180,7 @@ def run(
         "beta": beta,
         "method": method,
         "conversion": conversion,
+        "accountant": accountant,
         "methods": [each.label for each in chosen],
     }
     files = [] if out_folder is None else _write(out_folder, result, recorded)

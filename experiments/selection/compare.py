@@ -27,7 +27,6 @@ from theory import (
     peeling_scale,
     top_k_bound,
     top_k_lower_bound,
-    user_peeling_scale,
 )
 from theory.peeling import Conversion
 from theory.top_k_bounds import top_sum
@@ -114,6 +113,7 @@ class Comparison:
         method: Calibration of the WGM.
         budgets: Budget at every eps.
         conversion: Of [K1], for the guarantee of peeling.
+        accountant: Of the noise of user peeling, for its guarantee.
     """
 
     task: Task
@@ -124,6 +124,7 @@ class Comparison:
     method: str
     budgets: tuple[Budget, ...]
     conversion: Conversion
+    accountant: str
 
     @property
     def data(self) -> UserItems:
@@ -283,13 +284,17 @@ class Comparison:
             "least": _named(most, missed(most.value)),
         }
         if "user-peeling" in {method.name for method in self.methods}:
+            from wgm_jax.selection.hitting import UserPeeling
+
             eps, delta = budget.part(1)
             sure = hits_bound(
                 self._profile,
                 self._calibration(index),
                 optimum=optimum.details["greedy_hits"],
                 k=k,
-                scale=float(user_peeling_scale(eps=eps, delta=delta, k=k)),
+                scale=UserPeeling(accountant=self.accountant).noise_scale(
+                    eps=eps, delta=delta, k=k
+                ),
                 beta=self.beta,
                 form="sharp",
                 tau="u1_star",
@@ -328,6 +333,7 @@ def compare(
     domain_share: float | Fraction = 0.5,
     method: str = "split",
     conversion: str = "paper",
+    accountant: str = "closed",
     dataset: str = "data",
     progress: Callable[[int, int], Any] | None = None,
 ) -> Comparison:
@@ -347,6 +353,7 @@ def compare(
         domain_share: Share of eps and of delta that finds the domain; the selection gets the rest.
         method: Calibration of the WGM.
         conversion: Conversion of [K1], as given to `methods`.
+        accountant: Accountant of user peeling, as given to `methods`.
         dataset: Name of the data.
         progress: Called as progress(done, total).
 
@@ -366,7 +373,7 @@ def compare(
     """
     from wgm_jax.selection.trials import run_selections
 
-    used = tuple(chosen) or methods(task, conversion=conversion)
+    used = tuple(chosen) or methods(task, conversion=conversion, accountant=accountant)
     shares = (domain_share, 1 - domain_share)
     budgets = tuple(Budget(float(e), delta, shares, shares) for e in eps)
     trials = run_selections(
@@ -384,5 +391,13 @@ def compare(
         progress=progress,
     )
     return Comparison(
-        task, dataset, used, trials, beta, method, budgets, cast(Conversion, conversion)
+        task,
+        dataset,
+        used,
+        trials,
+        beta,
+        method,
+        budgets,
+        cast(Conversion, conversion),
+        accountant,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from theory import InvalidInput
 from theory._check import check_count, invalid
-from wgm_jax.registry import MechanismInfo, get, mechanisms
 from theory.peeling import Conversion
+from wgm_jax.registry import MechanismInfo, get, mechanisms
 
 Task: TypeAlias = Literal["top-k", "hitting-set"]
 TOP_K: Task = "top-k"
@@ -43,6 +44,7 @@ def methods(
     *,
     k_bar: Sequence[str] = ("k", "5k", "10k", "inf"),
     conversion: str = "paper",
+    accountant: str = "closed",
 ) -> tuple[Method, ...]:
     """The methods for a task, built-in ones and those of installed packages.
 
@@ -51,9 +53,12 @@ def methods(
         names: Names of mechanisms to be compared; default all but specimens.
         k_bar: Domain sizes of limited-domain top-k: "5k" for five times k, "inf", or a number.
         conversion: How [K1] turns zCDP into (eps, delta): "paper", or "tight" for less noise.
+        accountant: Noise of user peeling: "closed" for the smaller of [K1] and [K1h], or "exact"
+            for that of the game at each k.
 
     Raises:
-        InvalidInput: A name that no mechanism for the task has, or a k_bar that is no size.
+        InvalidInput: A name that no mechanism for the task has, a k_bar that is no size, or an
+            unknown conversion or accountant.
 
     Example:
         >>> [method.label for method in methods("hitting-set")]
@@ -65,7 +70,9 @@ def methods(
         invalid("task", task, "must be top-k or hitting-set")
     if conversion not in ("paper", "tight"):
         invalid("conversion", conversion, "must be paper or tight")
-    known = [m for info in mechanisms(task) for m in _variants(info, k_bar, conversion)]
+    if accountant not in ("closed", "exact"):
+        invalid("accountant", accountant, "must be closed or exact")
+    known = [m for info in mechanisms(task) for m in _variants(info, k_bar, conversion, accountant)]
     if not names:
         return tuple(method for method in known if method.name != _SPECIMEN)
     for name in names:
@@ -79,26 +86,35 @@ _SPECIMEN = "user-peeling-early-stop"
 
 
 def _variants(
-    info: MechanismInfo, k_bar: Sequence[str], conversion: Literal["paper", "tight"]
+    info: MechanismInfo, k_bar: Sequence[str], conversion: str, accountant: str
 ) -> list[Method]:
     """The curves of one mechanism."""
     if info.name == "limited-domain":
         return [_limited_domain(text) for text in dict.fromkeys(k_bar)]
-    make = partial(_make, info.name, conversion)
+    make = partial(_make, info.name, conversion, accountant)
     return [Method(info.name, info.name, make, info.private, info.public_domain)]
 
 
-def _make(name: str, conversion: Literal["paper", "tight"]) -> Any:
-    """The mechanism of the registry, with another conversion where it is peeling."""
+def _make(name: str, conversion: str, accountant: str) -> Any:
+    """The mechanism of the registry, with its noise as asked for."""
     from wgm_jax.selection.selector import OnFoundDomain
-    from wgm_jax.selection.top_k import Peeling
 
     used = get(name)
-    selector = used.selector if isinstance(used, OnFoundDomain) else used
-    if not isinstance(selector, Peeling):
-        return used
-    converted = Peeling(conversion)
-    return OnFoundDomain(converted) if isinstance(used, OnFoundDomain) else converted
+    if isinstance(used, OnFoundDomain):
+        return OnFoundDomain(_with_options(used.selector, conversion, accountant))
+    return _with_options(used, conversion, accountant)
+
+
+def _with_options(selector: Any, conversion: str, accountant: str) -> Any:
+    """Peeling with another conversion, user peeling with another accountant, others as they are."""
+    from wgm_jax.selection.hitting import UserPeeling
+    from wgm_jax.selection.top_k import Peeling
+
+    if isinstance(selector, Peeling):
+        return dataclasses.replace(selector, conversion=cast(Conversion, conversion))
+    if isinstance(selector, UserPeeling) and selector.scale is None:
+        return dataclasses.replace(selector, accountant=accountant)
+    return selector
 
 
 def _limited_domain(text: str) -> Method:

@@ -12,7 +12,13 @@ from experiments.plots import save, selection_curves
 from experiments.selection import compare, methods
 from experiments.selection.compare import mean_of
 from experiments.selection.methods import parse_k_bar
-from theory import InvalidInput, UserItems, greedy_hitting_set
+from theory import (
+    InvalidInput,
+    UserItems,
+    greedy_hitting_set,
+    hitting_game_scale,
+    user_peeling_scale,
+)
 
 # Item x has 200 - 20 x holders.
 SETS = [[item for item in range(10) if user < 200 - 20 * item] for user in range(200)]
@@ -182,6 +188,33 @@ def test_mechanism_and_share_restrict(told, csv):
     assert {row["role"] for row in rows} == {"method", "nothing", "least"}
     shares = ("--domain-share", "0.25,0.75", "--mechanism", "user-peeling", "--trials", "20")
     assert told("hitting-set", csv, *GRID, *shares)["trials"] == 20
+
+
+def test_the_exact_accountant_makes_less_noise(told, csv):
+    point = {"eps": 2.0, "delta": 5e-6, "k": 5}
+    # The early stop has the same noise; that of greedy stays none.
+    names = ("user-peeling", "user-peeling-public", "user-peeling-early-stop", "greedy")
+    scales, guarantees = {}, {}
+    for accountant in ("closed", "exact"):
+        made = [m.make() for m in methods("hitting-set", names, accountant=accountant)]
+        chosen = [getattr(each, "selector", each).noise_scale(**point) for each in made]
+        assert chosen == [chosen[0]] * 3 + [0]
+        scales[accountant] = chosen[0]
+        more = ("--mechanism", "user-peeling", "--accountant", accountant, "--trials", "20")
+        rows = told("hitting-set", csv, *GRID, *more)["results"]
+        guarantees[accountant] = [row["mean"] for row in rows if row["role"] == "guarantee"]
+    assert scales["closed"] == user_peeling_scale(**point)
+    assert scales["exact"] == hitting_game_scale(**point) < scales["closed"]
+    pairs = list(zip(guarantees["exact"], guarantees["closed"], strict=True))
+    assert len(pairs) == 6 and all(less <= more for less, more in pairs)
+    assert any(less < more < 1 for less, more in pairs)
+
+
+def test_a_bad_accountant_is_one_line(wgm, csv):
+    status, out, err = wgm("hitting-set", csv, *GRID, "--accountant", "best")
+    assert (status, out) == (2, "")
+    assert err.startswith("wgm: --accountant best: accountant must be closed or exact")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
