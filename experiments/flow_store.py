@@ -7,13 +7,13 @@ its proof are right (`FlowCalibration.from_dict`); otherwise it is made again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.cache import cache_folder
 from experiments.sweep.store import write_atomic
 
 if TYPE_CHECKING:
@@ -26,12 +26,6 @@ NAME = "bernoulli-flow"
 Progress = Callable[[str, float], None]
 
 
-def cache_folder() -> Path:
-    """Where calibrations are kept, as the XDG base directories say."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base, "wgm-jax", "flows")
-
-
 def flow_file(
     eps: float, delta: float, max_items_per_user: int, accountant: Accountant = "bellman"
 ) -> Path:
@@ -42,7 +36,7 @@ def flow_file(
         'eps-1.0-delta-1e-05-items-300-bellman.json'
     """
     name = f"eps-{eps!r}-delta-{delta!r}-items-{max_items_per_user}-{accountant}.json"
-    return cache_folder() / name
+    return cache_folder("flows") / name
 
 
 def stored_flow(

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from experiments.cache import cache_folder
 from experiments.cli import (
     _audit,
     _bench,
@@ -123,8 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _keep_compiled_programs() -> None:
     """Let JAX find the programs of earlier runs; its own variables overrule this."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(base, "wgm-jax", "programs"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder("programs")))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 

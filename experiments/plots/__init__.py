@@ -8,6 +8,7 @@ from experiments.plots.bench import bench_plot
 from experiments.plots.contribution import plan_curve
 from experiments.plots.exceedance import exceedance
 from experiments.plots.files import save
+from experiments.plots.flow import holders_curve
 from experiments.plots.ladder import ladder_plot
 from experiments.plots.missing_mass import missing_mass_curves
 from experiments.plots.overview import verify_overview
@@ -22,6 +23,7 @@ from experiments.plots.slack import slack, slack_table
 __all__ = [
     "bench_plot",
     "exceedance",
+    "holders_curve",
     "ladder_plot",
     "missing_mass_curves",
     "plan_curve",
