@@ -56,7 +56,7 @@ def holders_curve(
         _, (axes,) = look.subplots(1, 1, height=2.4)
     high = max(float(values.max()) for values in series.values())
     low = float(series[_BOUND][0])
-    look.log_axis(axes, "x", 1, bound if bound > 1 else 2, most=5)
+    look.log_axis(axes, "x", 1.0, float(max(bound, 2)), most=5)
     look.log_axis(axes, "y", low / 2, high * 1.25)
     axes.axhspan(low / 2, low, color=look.FAINT, linewidth=0, zorder=0)
     labels = []

@@ -24,6 +24,8 @@ _CELL_WIDTH = 0.02
 _ORDER_ANCHORS = (2, 3, 4, 6, 10, 20, 50, 120, 300)
 # The same for how far the closed form may overspend.
 _BOOST_ANCHORS = (*range(2, 11), 13, 17, 22, 30, 40, 53, 70, 95, 130, 170, 230, 310, 420, 560, 750)
+# The certificate moves a first jump up by the rounding of p, below 1e-7: it must stay allowed.
+_JUMP_MARGIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ def make_plan(
             regions[i] = RenyiRegion(
                 eps, delta * float(boost[i]), int(last[i]), float(orders[i]), float(shares[i])
             )
-    jump = np.array([delta if region is None else region.jump for region in regions]) * (1 - 1e-9)
+    jump = np.array([delta if region is None else region.jump for region in regions])
+    jump = jump * (1 - _JUMP_MARGIN)
     jumps = np.log(jump) - np.log1p(-jump)
 
     def adding(row: int, logits: np.ndarray) -> np.ndarray:
