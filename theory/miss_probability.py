@@ -47,6 +47,19 @@ class MissProbabilities:
     num_pairs: int
     independent: bool
 
+    @classmethod
+    def of(cls, profile: Profile, miss: np.ndarray, hit: np.ndarray) -> MissProbabilities:
+        """Probabilities of the classes of a profile, of shape (*grid, classes)."""
+        classes = profile.item_classes
+        return cls(
+            miss,
+            hit,
+            classes.frequencies,
+            classes.multiplicity,
+            profile.num_pairs,
+            not profile.clipped,
+        )
+
     def at(self, index: Any) -> MissProbabilities:
         """One place of the grid, or a part of it."""
         return MissProbabilities(
@@ -129,7 +142,7 @@ def miss_probabilities(profile: Profile, calibration: Calibration) -> MissProbab
         threshold=np.ravel(np.asarray(threshold, np.float64)),
     )
     shape = (*calibration.shape, classes.frequencies.size)
-    return _made(profile, classes, miss.reshape(shape), hit.reshape(shape))
+    return MissProbabilities.of(profile, miss.reshape(shape), hit.reshape(shape))
 
 
 def exact_mean(profile: Profile, calibration: Calibration) -> Any:
@@ -223,17 +236,4 @@ def loss_probabilities(profile: Profile) -> MissProbabilities:
     lost = base == 0
     with np.errstate(under="ignore"):
         miss, hit = np.where(lost, np.exp(logs), 0.0), np.where(lost, -np.expm1(logs), 1.0)
-    return _made(profile, classes, miss, hit)
-
-
-def _made(
-    profile: Profile, classes: ItemClasses, miss: np.ndarray, hit: np.ndarray
-) -> MissProbabilities:
-    return MissProbabilities(
-        miss,
-        hit,
-        classes.frequencies,
-        classes.multiplicity,
-        profile.num_pairs,
-        not profile.clipped,
-    )
+    return MissProbabilities.of(profile, miss, hit)

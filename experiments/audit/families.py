@@ -65,11 +65,16 @@ def several_items(subject: Subject) -> Iterator[Pair]:
             yield Pair((Run(old, whole),), tuple(range(size)), family="several items of the same")
 
 
+def _cap(subject: Subject) -> float | None:
+    """Weight from which users who act one after the other add nothing; None where there is none."""
+    if not subject.sequential:
+        return None
+    return next((now.cap for now in subject.rounds if math.isfinite(now.cap)), None)
+
+
 def shifted_fill(subject: Subject) -> Iterator[Pair]:
     """The extra user fills an item, so that later users spend on other items instead."""
-    if not subject.sequential:
-        return
-    cap = next((now.cap for now in subject.rounds if math.isfinite(now.cap)), None)
+    cap = _cap(subject)
     if cap is None:
         return
     full = math.floor(cap)
@@ -106,9 +111,7 @@ def gathered(subject: Subject) -> Iterator[Pair]:
     Each of the later users fills one of the m items and spends the rest on a common item, the last
     one. What the extra user gave to each of the m items adds up there.
     """
-    if not subject.sequential:
-        return
-    cap = next((now.cap for now in subject.rounds if math.isfinite(now.cap)), None)
+    cap = _cap(subject)
     if cap is None:
         return
     bound = max(2, min(subject.max_items_per_user, 30))
@@ -147,9 +150,7 @@ def spilled(subject: Subject) -> Iterator[Pair]:
     with it something is left for b_i, which nobody else has. Heights between the whole numbers
     come from users that fill an item up to the cap and give the rest to another.
     """
-    if not subject.sequential:
-        return
-    cap = next((now.cap for now in subject.rounds if math.isfinite(now.cap)), None)
+    cap = _cap(subject)
     if cap is None:
         return
     full = math.floor(cap)

@@ -61,7 +61,6 @@ def flow_miss_probabilities(
         (array([40,  1]), array([0.01, 1.  ]), False)
     """
     classes, bound = profile.item_classes, profile.max_items_per_user
-    single = isinstance(flows, FlowCalibration)
     points = [flows] if isinstance(flows, FlowCalibration) else list(flows)
     for flow in points:
         if flow.max_items_per_user != bound:
@@ -69,15 +68,8 @@ def flow_miss_probabilities(
             invalid("max_items_per_user", flow.max_items_per_user, accepted)
     laws = HolderLaws.of(np.zeros(classes.frequencies.size), *classes.clipped(bound), bound)
     found = np.array([_tails(base_state(classes, flow), laws) for flow in points])
-    miss, hit = found[0] if single else (found[:, 0], found[:, 1])
-    return MissProbabilities(
-        miss,
-        hit,
-        classes.frequencies,
-        classes.multiplicity,
-        profile.num_pairs,
-        not profile.clipped,
-    )
+    misses = MissProbabilities.of(profile, found[:, 0], found[:, 1])
+    return misses.at(0) if isinstance(flows, FlowCalibration) else misses
 
 
 def _tails(state: FlowState, laws: HolderLaws) -> tuple[np.ndarray, np.ndarray]:
