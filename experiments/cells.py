@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from experiments import flow_store
+from experiments.exact_misses import WGM, exact_misses
 from experiments.statistics.binomial import clopper_pearson_lower, clopper_pearson_upper
 from experiments.statistics.evidence import QuantileEvidence
 from experiments.statistics.means import mean_interval
@@ -30,7 +32,6 @@ from theory import (
     instance_bound,
     instance_lower_bound,
     linf_bound,
-    miss_probabilities,
     quantile_interval,
     tau_u1,
     tau_u1_star,
@@ -144,15 +145,13 @@ class Run:
 
     @cached_property
     def bounds(self) -> dict[str, Bound]:
-        """The ladder of bounds, every value one entry per eps."""
-        return ladder(self.profile, self.calibration, self.beta, self.miss)
+        """The ladder of bounds of this mechanism, every value one entry per eps."""
+        return ladder(self.profile, self.calibration, self.beta, self.miss, self.mechanism)
 
     @cached_property
     def miss(self) -> MissProbabilities | None:
-        """Exact miss probabilities [E1]; None for other mechanisms and bare frequencies."""
-        if self.mechanism != "wgm" or self.profile.classes is None:
-            return None
-        return miss_probabilities(self.profile, self.calibration)
+        """Exact miss probabilities [E1]; None where they are not known."""
+        return exact_misses(self.mechanism, self.profile, self.calibration)
 
     @cached_property
     def intervals(self) -> dict[str, list[Interval | None]]:
@@ -196,17 +195,40 @@ class Run:
         return SelectionRun(self)
 
 
+# Bounds that are proved for the weighted Gaussian mechanism only.
+WGM_BOUNDS = (
+    "upper_instance_star", "upper_instance", "upper_zipf", "upper_printed", "upper_max", "tau",
+    "tau_star",
+)  # fmt: skip
+
+
 def ladder(
-    profile: Profile, calibration: Calibration, beta: float, miss: MissProbabilities | None = None
+    profile: Profile,
+    calibration: Calibration,
+    beta: float,
+    miss: MissProbabilities | None = None,
+    mechanism: str = WGM,
 ) -> dict[str, Bound]:
     """Every bound of the ladder, from the lower bound for all mechanisms to the Zipf bound.
 
-    With exact miss probabilities also the certificates that they give.
+    With exact miss probabilities also the certificates that they give. Of a mechanism other than
+    the weighted Gaussian one, only the lower bound and these.
     """
     bounds = {
         "lower_instance": instance_lower_bound(
             profile, eps=calibration.eps, delta=calibration.delta
-        ),
+        )
+    }
+    if mechanism == WGM:
+        bounds |= _wgm_bounds(profile, calibration, beta)
+    if miss is not None:
+        bounds["certificate_hinge"] = hinge_bound(miss, beta)
+        bounds["certificate_chernoff"] = chernoff_bound(miss, beta)
+    return bounds
+
+
+def _wgm_bounds(profile: Profile, calibration: Calibration, beta: float) -> dict[str, Bound]:
+    return {
         "upper_instance_star": instance_bound(profile, calibration, beta, tau="u1_star"),
         "upper_instance": instance_bound(profile, calibration, beta),
         "upper_zipf": zipf_bound(profile, calibration, beta),
@@ -215,10 +237,6 @@ def ladder(
         "tau": tau_u1(profile, calibration, beta),
         "tau_star": tau_u1_star(profile, calibration, beta),
     }
-    if miss is not None:
-        bounds["certificate_hinge"] = hinge_bound(miss, beta)
-        bounds["certificate_chernoff"] = chernoff_bound(miss, beta)
-    return bounds
 
 
 def run_case(
@@ -266,10 +284,7 @@ def run_case(
 
         if isinstance(case.data, Profile):
             invalid("num_trials", num_trials, f"must be 0: {case.name} has no users to simulate")
-        if mechanism == "bernoulli-flow":
-            from experiments.flow_store import ready_flows
-
-            ready_flows(calibration)
+        flow_store.make_ready(mechanism, calibration)
         trials = simulate(
             case.data,
             calibration,
@@ -291,7 +306,10 @@ def run_case(
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
-    """One flat row per eps: settings, sizes, what was seen, and the ladder (bounds not clipped)."""
+    """One flat row per eps: settings, sizes, what was seen, and the ladder (bounds not clipped).
+
+    Bounds that hold for the weighted Gaussian mechanism only are None for others.
+    """
     profile, trials, case = run.profile, run.simulated, run.case
     shared = {
         "dataset": case.name,
@@ -311,11 +329,14 @@ def rows(run: Run) -> list[dict[str, Any]]:
         "trials": 0 if trials is None else trials.num_trials,
         "seed": None if trials is None else trials.seed,
     }
+    # What the bound says of the data is so whatever the mechanism.
+    zipf_bounds = run.bounds.get("upper_zipf") or zipf_bound(profile, run.calibration, run.beta)
     made = []
     for index in range(len(run.calibration)):
         at = run.calibration[index]
-        bounds = {name: float(bound.at(index).value) for name, bound in run.bounds.items()}
-        zipf = run.bounds["upper_zipf"].at(index).details
+        bounds: dict[str, float | None] = dict.fromkeys(WGM_BOUNDS)
+        bounds |= {name: float(bound.at(index).value) for name, bound in run.bounds.items()}
+        zipf = zipf_bounds.at(index).details
         made.append(
             {
                 **shared,
@@ -349,10 +370,10 @@ def exceedances(run: Run, betas: Sequence[float]) -> list[dict[str, Any]]:
     """How often each upper bound was exceeded, for every failure probability it may have.
 
     One row per bound, beta and eps: value, vacuous, fraction (of trials above), and its exact 95 %
-    interval low..high.
+    interval low..high. None of these bounds is proved for another mechanism than the WGM.
     """
     made: list[dict[str, Any]] = []
-    if run.simulated is None:
+    if run.simulated is None or run.mechanism != WGM:
         return made
     for beta in betas:
         for bound in (

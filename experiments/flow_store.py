@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from experiments.cache import cache_folder
-from experiments.sweep.store import write_atomic
 
 if TYPE_CHECKING:
     from theory import Calibration
     from theory.flow import FlowCalibration
     from theory.flow.calibration import Accountant
+    from theory.flow.two_rounds import TwoRoundFlow
 
-NAME = "bernoulli-flow"
+NAME, TWO_ROUNDS = "bernoulli-flow", "bernoulli-flow-2"
+Stored = TypeVar("Stored")
 # Called with what is being done and the share of it that is done.
 Progress = Callable[[str, float], None]
 
@@ -47,7 +46,9 @@ def stored_flow(
     accountant: Accountant = "bellman",
     progress: Progress | None = None,
 ) -> FlowCalibration:
-    """The calibration, from its file or else made and, where possible, written there.
+    """The calibration: this process's, or from its file, or made and, where possible, written.
+
+    The mechanism `bernoulli-flow` finds it from then on.
 
     Args:
         eps: Privacy parameter in [0.01, 10].
@@ -59,23 +60,72 @@ def stored_flow(
     Raises:
         InvalidInput: An argument is outside its range.
     """
-    from theory.flow import calibrate_flow
+    from theory.flow import FlowCalibration, calibrate_flow
     from theory.flow.calibration import check_flow_range
+    from wgm_jax.set_union.flows import recalled, remember
 
     check_flow_range(eps, delta, max_items_per_user)
     given: dict[str, Any] = {
         "eps": float(eps), "delta": float(delta), "max_items_per_user": int(max_items_per_user),
     }  # fmt: skip
-    file = flow_file(given["eps"], given["delta"], given["max_items_per_user"], accountant)
-    known = _read(file, given)
+    known = recalled(**given, accountant=accountant)
     if known is not None:
         return known
-    flow = calibrate_flow(**given, accountant=accountant, progress=progress)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file, json.dumps(flow.to_dict()).encode())
-    except OSError:  # a cache is a convenience
-        pass
+    file = flow_file(given["eps"], given["delta"], given["max_items_per_user"], accountant)
+    flow = _read(file, given, FlowCalibration.from_dict)
+    if flow is None:
+        flow = calibrate_flow(**given, accountant=accountant, progress=progress)
+        _write(file, flow.to_dict())
+    remember(flow, accountant)
+    return flow
+
+
+def two_rounds_file(eps: float, delta: float, max_items_per_user: int) -> Path:
+    """File of one calibration of both rounds.
+
+    Example:
+        >>> two_rounds_file(1.0, 1e-5, 300).name
+        'two-rounds-eps-1.0-delta-1e-05-items-300.json'
+    """
+    name = f"two-rounds-eps-{eps!r}-delta-{delta!r}-items-{max_items_per_user}.json"
+    return cache_folder("flows") / name
+
+
+def stored_two_rounds(
+    *,
+    eps: float,
+    delta: float,
+    max_items_per_user: int,
+    progress: Progress | None = None,
+) -> TwoRoundFlow:
+    """`stored_flow` for two rounds; the mechanism `bernoulli-flow-2` finds it from then on.
+
+    Args:
+        eps: Privacy parameter, from 0.0378 to 10.
+        delta: Privacy parameter in [1e-11, 1e-2].
+        max_items_per_user: Delta0, whole number from 1 to 1000.
+        progress: Called as progress(stage, share) while it is made.
+
+    Raises:
+        InvalidInput: An argument is outside its range.
+    """
+    from theory.flow.two_rounds import TwoRoundFlow
+    from theory.flow.two_rounds_calibration import calibrate_two_rounds, check_two_round_range
+    from wgm_jax.set_union.flows import recalled_two_rounds, remember_two_rounds
+
+    check_two_round_range(eps, delta, max_items_per_user)
+    given: dict[str, Any] = {
+        "eps": float(eps), "delta": float(delta), "max_items_per_user": int(max_items_per_user),
+    }  # fmt: skip
+    known = recalled_two_rounds(**given)
+    if known is not None:
+        return known
+    file = two_rounds_file(*given.values())
+    flow = _read(file, given, TwoRoundFlow.from_dict)
+    if flow is None:
+        flow = calibrate_two_rounds(**given, calibrate=stored_flow, progress=progress)
+        _write(file, flow.to_dict())
+    remember_two_rounds(flow)
     return flow
 
 
@@ -88,25 +138,71 @@ def ready_flows(
         calibration: Any shape; eps, delta and Delta0 count.
         progress: Called as progress(stage, share) while one is made.
     """
-    from wgm_jax.set_union.flows import remember
+    return [stored_flow(**point, progress=progress) for point in _points(calibration)]
+
+
+def ready_two_rounds(
+    calibration: Calibration, progress: Progress | None = None
+) -> list[TwoRoundFlow]:
+    """`ready_flows` for the mechanism `bernoulli-flow-2`."""
+    return [stored_two_rounds(**point, progress=progress) for point in _points(calibration)]
+
+
+def make_ready(mechanism: str, calibration: Calibration, progress: Progress | None = None) -> None:
+    """Calibrations of a mechanism from their files, or made and written; of others there are none.
+
+    Args:
+        mechanism: Name of any mechanism.
+        calibration: Any shape; eps, delta and Delta0 count.
+        progress: Called as progress(stage, share) while one is made.
+    """
+    made = {NAME: ready_flows, TWO_ROUNDS: ready_two_rounds}.get(mechanism)
+    if made is not None:
+        made(calibration, progress)
+
+
+def ready_bounds(eps: float, delta: float, accountant: Accountant = "bellman") -> tuple[int, ...]:
+    """Delta0 for which a calibration is stored or known, ascending: nothing has to be made.
+
+    A file that turns out to be damaged is made again when it is asked for.
+    """
+    from wgm_jax.set_union.flows import known_bounds
+
+    start, end = f"eps-{float(eps)!r}-delta-{float(delta)!r}-items-", f"-{accountant}.json"
+    found = set(known_bounds(eps, delta, accountant))
+    for file in cache_folder("flows").glob(f"{start}*{end}"):
+        number = file.name[len(start) : -len(end)]
+        found |= {int(number)} if number.isdecimal() else set()
+    return tuple(sorted(found))
+
+
+def _points(calibration: Calibration) -> list[dict[str, Any]]:
+    """Arguments of `stored_flow` for every point."""
+    import numpy as np
 
     names = ("eps", "delta", "max_items_per_user")
     points = zip(*(np.ravel(getattr(calibration, name)).tolist() for name in names), strict=True)
-    flows = []
-    for point in points:
-        flow = stored_flow(**dict(zip(names, point, strict=True)), progress=progress)
-        remember(flow)
-        flows.append(flow)
-    return flows
+    return [dict(zip(names, point, strict=True)) for point in points]
 
 
-def _read(file: Path, given: dict[str, Any]) -> FlowCalibration | None:
-    """The calibration in a file; None if there is none that is right and the one asked for."""
-    from theory._check import InvalidInput
-    from theory.flow import FlowCalibration
+def _write(file: Path, content: dict[str, Any]) -> None:
+    from experiments.sweep.store import write_atomic
 
     try:
-        flow = FlowCalibration.from_dict(json.loads(file.read_bytes()))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, json.dumps(content).encode())
+    except OSError:  # a cache is a convenience
+        pass
+
+
+def _read(
+    file: Path, given: dict[str, Any], from_dict: Callable[[dict[str, Any]], Stored]
+) -> Stored | None:
+    """The calibration in a file; None if there is none that is right and the one asked for."""
+    from theory._check import InvalidInput
+
+    try:
+        flow = from_dict(json.loads(file.read_bytes()))
     except (OSError, ValueError, InvalidInput):
         return None
     same = all(getattr(flow, name) == value for name, value in given.items())

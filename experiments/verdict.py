@@ -133,10 +133,11 @@ def judge(
 
     Source: theory section 8.
 
-    >>> import numpy as np
-    >>> seen = QuantileEvidence(np.full(1000, 0.2), bound=0.3, beta=0.05, tag="[U2]")
-    >>> [v.verdict for v in judge("theorem-3.3", [({"eps": 1.0}, seen)], level=0.01)]
-    ['confirmed']
+    Example:
+        >>> import numpy as np
+        >>> seen = QuantileEvidence(np.full(1000, 0.2), bound=0.3, beta=0.05, tag="[U2]")
+        >>> [v.verdict for v in judge("theorem-3.3", [({"eps": 1.0}, seen)], level=0.01)]
+        ['confirmed']
     """
     check_beta(level, "level")
     if level > 0.5:
@@ -212,8 +213,9 @@ def claim_success(verdicts: Sequence[Verdict], expected: Expected) -> bool | Non
         True: success. False: at least one cell was decided the other way. None: no cell was, but
         some are undecided, or all are vacuous.
 
-    >>> claim_success([], "holds") is None
-    True
+    Example:
+        >>> claim_success([], "holds") is None
+        True
     """
     decided = [v.verdict for v in verdicts if v.verdict != "vacuous"]
     good = ("refuted",) if expected == "refuted" else ("proved", "confirmed")

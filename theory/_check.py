@@ -23,6 +23,14 @@ class InvalidInput(ValueError):
         name: Argument, as written in Python (`max_items_per_user`).
         value: What was passed.
         accepted: The accepted range in words, such as "must be in (0, 0.5]".
+
+    Example:
+        >>> from theory import InvalidInput, calibrate
+        >>> try:
+        ...     calibrate(eps=1.0, delta=2.0, max_items_per_user=1)
+        ... except InvalidInput as error:
+        ...     print(error.name, error.accepted)
+        delta must be in (0, 0.5]
     """
 
     def __init__(self, name: str, value: Any, accepted: str) -> None:

@@ -341,7 +341,9 @@ def _degrees(data: UserItems, users: np.ndarray) -> np.ndarray:
         whose = np.repeat(np.arange(part.size), data.set_sizes[rows])
         holders = rows_of(known.holders, known.holder_starts, items)
         pairs = holders + np.repeat(whose, counts[items]) * data.num_users
-        degrees[part] = np.bincount(np.unique(pairs) // data.num_users, minlength=part.size)
+        pairs.sort()  # np.unique would hash them, 15 times as slow
+        first = pairs[np.diff(pairs, prepend=-1) > 0]
+        degrees[part] = np.bincount(first // data.num_users, minlength=part.size)
     return degrees
 
 

@@ -60,6 +60,8 @@ def greedy_hitting_set(
     Raises:
         InvalidInput: k below 1 or not whole.
 
+    Source: Nemhauser, Wolsey, Fisher (1978).
+
     Example:
         >>> data = UserItems.from_sets([["a", "b"], ["a"], ["a", "c"], ["b", "c"], ["c"]])
         >>> items, hits = greedy_hitting_set(data, 4)

@@ -89,7 +89,25 @@ def log_zipf_constant(frequencies: Profile | Reals, s: Reals) -> Any:
 
 
 def zipf_certificate(frequencies: Profile | Reals, s: Reals) -> ZipfCertificate:
-    """The certificate (C(s), s) of the data with the smallest C, see `log_zipf_constant`."""
+    """The certificate (C(s), s) of the data with the smallest C, see `log_zipf_constant`.
+
+    Args:
+        frequencies: Profile, or (num_items,) whole numbers of at least 1.
+        s: Exponents above 1, any shape.
+
+    Returns:
+        Certificate whose `log_constant` has the shape of `s`.
+
+    Raises:
+        InvalidInput: An exponent is not above 1, or frequencies are not whole numbers.
+
+    Source:
+        Definition of (C, s)-Zipfian data, Section 2.
+
+    Example:
+        >>> zipf_certificate([8, 2, 1], 2.0).constant
+        1.0
+    """
     return ZipfCertificate(log_zipf_constant(frequencies, s), plain(check_zipf_exponent(s)))
 
 
@@ -97,6 +115,13 @@ def max_set_size_bound(certificate: ZipfCertificate, num_pairs: int) -> Any:
     """Largest possible number of items, (C N)^(1/s), which also bounds every set.
 
     Rounded up: M itself may attain it.
+
+    Args:
+        certificate: Certificate (C, s) of the data.
+        num_pairs: Number of pairs N, at least 1.
+
+    Returns:
+        float64 of the certificate's shape, or a float.
 
     Source:
         [Z1], Lemma 3.1: L <= M <= (C N)^(1/s).

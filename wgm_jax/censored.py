@@ -59,6 +59,12 @@ def censoring(data: UserItems | Profile, calibration: Calibration) -> Censoring:
         calibration: One calibration or a grid at a single Delta0; of a grid the smallest threshold
             counts.
 
+    Returns:
+        A `Censoring`.
+
+    Raises:
+        InvalidInput: The grid has several Delta0.
+
     Example:
         >>> from theory.calibration import calibrate
         >>> data = UserItems.from_sets([{item} for item in "aaab"])

@@ -57,9 +57,10 @@ def simulate(
         seed: Seed, 0 to 2^63 - 1.
         first_trial: Index of the first trial.
         sampler: "padded" runs the mechanism as it defines itself; "lanes" is a second, much faster
-            way to run the weighted Gaussian mechanism on a CPU, of the same law (to 2^-30 in total
-            variation and 2^-32 per probability) but with other numbers. There a point of a grid
-            differs from a run of this point alone, too. "auto" chooses.
+            way on a CPU for mechanisms that say their law by kept copies (`wgm_jax.count_law`: the
+            weighted Gaussian one, the Bernoulli flow, counts and more), of the same law (to 2^-30
+            in total variation and 2^-32 per probability) but with other numbers. There a point of a
+            grid differs from a run of this point alone, too. "auto" chooses.
         chunk_size: Trials per call; default adapts to about half a second.
         memory_budget: Bytes that the trials in flight may take, beside the data themselves.
         devices: JAX devices that share the trials; default all of this process.

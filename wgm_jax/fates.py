@@ -2,7 +2,7 @@
 
 Most items of a data set are surely missed or surely released. From the law of an item's kept
 copies we get a range that they leave with negligible probability, and from it the largest chance of
-the unexpected outcome, over all points of a (sigma, threshold) grid:
+the unexpected outcome, over all points of a grid:
 
     open       more than `RARE`: the item is simulated in every trial
     rare       less: its unexpected outcomes are proposed at that rate, and checked
@@ -18,18 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import ndtr, xlogy
+from scipy.special import xlogy
 
 from theory import UserItems
-from theory.calibration import Calibration
-from wgm_jax.wgm import base_histogram
+from wgm_jax.count_law import CountLaw
 
 # Probability that the law of a trial is not exactly that of the mechanism (total variation).
 ERROR = 2.0**-30
 # A larger value moves work from the device (all trials) to the host (proposals); measured. For
 # items of constant weight proposals are cheap: no draws of clipped users have to be repeated.
-RARE, RARE_CONSTANT = 2.0**-9, 2.0**-6
+RARE, RARE_CONSTANT = 2.0**-11, 2.0**-6
 _NEWTON_STEPS = 4
+# Items looked at together: a few arrays of so many numbers per point.
+_ITEMS = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,51 +38,51 @@ class Fates:
     """Items by how certain their outcome is.
 
     Attributes:
-        base: Summed weight from users with at most Delta0 items.
+        low: Least number of clipped users who keep the item, up to the error.
+        high: Largest number.
         open: The item must be simulated.
         missed: Of the others: the expected outcome is a miss, else a release.
         rate: Largest probability of the other outcome, 0 for settled items.
     """
 
-    base: Float64[np.ndarray, " items"]
+    low: Int64[np.ndarray, " items"]
+    high: Int64[np.ndarray, " items"]
     open: Bool[np.ndarray, " items"]
     missed: Bool[np.ndarray, " items"]
     rate: Float64[np.ndarray, " items"]
 
 
-def fates(data: UserItems, calibration: Calibration) -> Fates:
-    """Fate of every item on a grid of one Delta0, of shape (points,).
+def fates(data: UserItems, law: CountLaw) -> Fates:
+    """Fate of every item under a law on a grid.
 
     Example:
         >>> from theory.calibration import calibrate
+        >>> from wgm_jax.wgm import WeightedGaussian
         >>> data = UserItems.from_sets([{"hit"}] * 80 + [{"open"}] * 20 + [{"miss"}])
-        >>> found = fates(data, calibrate(eps=[1.0], delta=1e-5, max_items_per_user=1))
+        >>> noise = calibrate(eps=[1.0], delta=1e-5, max_items_per_user=1)
+        >>> found = fates(data, WeightedGaussian().count_law(data, noise))
         >>> found.open, found.missed[[0, 2]]
         (array([False,  True, False]), array([False,  True]))
     """
-    keep = int(np.max(calibration.max_items_per_user))
-    base = base_histogram(data, keep).astype(float)
     sizes = np.repeat(data.set_sizes, data.set_sizes)
-    clipped = sizes > keep
+    clipped = sizes > law.keep
     items = data.items[clipped]
     holders = np.bincount(items, minlength=data.num_items)
     # The casts: without any item bincount returns integers.
-    mean = np.bincount(items, keep / sizes[clipped], minlength=data.num_items).astype(float)
+    mean = np.bincount(items, law.keep / sizes[clipped], minlength=data.num_items).astype(float)
     low, high = kept_range(holders, mean, ERROR / 2 / data.num_items)
-    lightest, heaviest = base + low * keep**-0.5, base + high * keep**-0.5
 
     miss, hit = np.zeros(data.num_items), np.zeros(data.num_items)
-    for sigma, threshold in zip(calibration.sigma, calibration.threshold, strict=True):
-        np.maximum(miss, ndtr((threshold - lightest) / sigma), out=miss)
-        np.maximum(hit, ndtr((heaviest - threshold) / sigma), out=hit)
-    # What nobody may have kept may be missed whatever the noise, and is never released.
-    miss[lightest == 0] = 1.0
-    hit[heaviest == 0] = 0.0
+    for start in range(0, data.num_items, max(1, _ITEMS // law.num_points)):
+        some = np.arange(start, min(start + max(1, _ITEMS // law.num_points), data.num_items))
+        # The law is monotone: the extremes are at the ends of the range.
+        miss[some] = np.max(law.chances(some, low[some])[1], axis=1)
+        hit[some] = np.max(law.chances(some, high[some])[0], axis=1)
     rare = np.where(holders > 0, RARE, RARE_CONSTANT)
     missed = hit <= rare
     rate = np.where(missed, hit, miss)
     rate[rate <= ERROR / 2 / data.num_items] = 0.0
-    return Fates(base=base, open=rate > rare, missed=missed, rate=rate)
+    return Fates(low=low, high=high, open=rate > rare, missed=missed, rate=rate)
 
 
 def kept_range(

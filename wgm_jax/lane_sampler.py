@@ -11,11 +11,12 @@ from jaxtyping import Int64, UInt32
 
 from theory import UserItems
 from theory._check import invalid
-from theory.calibration import Calibration
 from wgm_jax.bits import key_words, threefry
+from wgm_jax.count_law import CountLaw, GaussianLaw
 from wgm_jax.devices import Devices
 from wgm_jax.fates import Fates, fates
-from wgm_jax.lanes import GROUP, STEP, LaneState, lane_metrics
+from wgm_jax.lane_outcomes import GROUP, Outcomes, ReleaseRows, gaussian_threshold
+from wgm_jax.lanes import STEP, LaneState, lane_metrics
 from wgm_jax.rare import OpenSlots, RareItems
 from wgm_jax.samplers import LARGEST_SET
 
@@ -28,22 +29,26 @@ _TAG = 0x6C616E65
 
 
 class LaneSampler:
-    """Trials of the weighted Gaussian mechanism by `wgm_jax.lanes` and `wgm_jax.rare`.
+    """Trials of a law by kept copies, by `wgm_jax.lanes` and `wgm_jax.rare`.
 
     Args:
         data: The data set.
-        calibration: Grid of shape (points,) at one Delta0.
+        law: Release probabilities of its items, on a grid at one Delta0.
         seed: Seed.
         devices: Where the kernel runs.
         num_trials: Trials that will be asked for: a hint.
         callers: Threads that will call at the same time.
         memory_budget: Bytes that these calls may take together.
+
+    Attributes:
+        num_open_items: Items that the kernel looks at.
+        num_open_slots: Their pairs with clipped users.
     """
 
     def __init__(
         self,
         data: UserItems,
-        calibration: Calibration,
+        law: CountLaw,
         *,
         seed: int,
         devices: Devices,
@@ -51,13 +56,13 @@ class LaneSampler:
         callers: int,
         memory_budget: int,
     ) -> None:
-        keep = int(np.max(calibration.max_items_per_user))
-        found = fates(data, calibration)
+        found = fates(data, law)
         opened = np.flatnonzero(found.open)
         opened = opened[np.argsort(-data.frequencies[opened], kind="stable")]
-        slots = open_slots(data, opened, keep)
-        state = lane_state(data, calibration, found, opened, slots)
-        self._rare = RareItems.of(data, calibration, found, slots)
+        slots = open_slots(data, opened, law.keep)
+        state = lane_state(data, law, found, opened, slots, memory_budget)
+        self.num_open_items, self.num_open_slots = opened.size, slots.items.size
+        self._rare = RareItems.of(data, law, found, slots)
         self._keys = _keys(seed)
         self._mesh = devices.mesh
         self._lanes = _lanes(state, devices, num_trials, callers, memory_budget)
@@ -152,15 +157,22 @@ def open_slots(data: UserItems, opened: np.ndarray, keep: int) -> OpenSlots:
 
 
 def lane_state(
-    data: UserItems, calibration: Calibration, found: Fates, opened: np.ndarray, slots: OpenSlots
+    data: UserItems,
+    law: CountLaw,
+    found: Fates,
+    opened: np.ndarray,
+    slots: OpenSlots,
+    memory_budget: int = 2**30,
 ) -> LaneState:
-    """The kernel's view of the open items, padded to powers of two."""
+    """The kernel's view of the open items, padded to powers of two.
+
+    Raises:
+        InvalidInput: The law is tabulated, and the table does not fit into the budget.
+    """
     num_slots, num_items = slots.items.size, opened.size
     room = _power_of_two(max(num_slots, _LEAST_SLOTS)) - num_slots
     # At least one row of padding, where slots of padding add to.
     rows = _power_of_two(max(num_items + 1, _LEAST_ITEMS)) - num_items
-    weight = slots.keep**-0.5
-    cut = (np.asarray(calibration.threshold) - found.base[opened][:, None]) / weight
     most = int(np.bincount(slots.items).max(initial=0))
     first = np.zeros(num_slots, bool)
     first[slots.starts[:-1][np.diff(slots.starts) > 0]] = True
@@ -171,11 +183,30 @@ def lane_state(
         num_steps=np.asarray(-(-num_slots // STEP), np.int32),
         keep=np.asarray(min(slots.keep, LARGEST_SET), np.uint32),
         frequencies=_padded(data.frequencies[opened], rows, 0).astype(np.int32),
-        needed=_padded(found.base[opened] == 0, rows, False).astype(np.float32),
-        cut=np.pad(cut, ((0, rows), (0, 0)), constant_values=np.inf).astype(np.float32),
-        spread=np.asarray(calibration.sigma / weight, np.float32),
+        outcomes=_outcomes(data, law, found, opened, num_items + rows, memory_budget),
         num_groups=np.asarray(-(-num_items // GROUP), np.int32),
         dtype="int16" if most < 2**15 else "int32",
+    )
+
+
+def _outcomes(
+    data: UserItems,
+    law: CountLaw,
+    found: Fates,
+    opened: np.ndarray,
+    padded: int,
+    memory_budget: int,
+) -> Outcomes:
+    """How open items come out: the one place that knows of Gaussian noise."""
+    if isinstance(law, GaussianLaw):
+        return gaussian_threshold(
+            law.base[opened], law.share, law.sigma, law.threshold, padded=padded
+        )
+    kinds = data.item_classes.class_of_item
+    assert kinds is not None  # classes of users' data know their items
+    copies = found.low[opened], found.high[opened]
+    return ReleaseRows.of(
+        law, opened, copies, kinds[opened], padded=padded, memory_budget=memory_budget
     )
 
 
@@ -197,9 +228,9 @@ def _lanes(
     state: LaneState, devices: Devices, num_trials: int, callers: int, memory_budget: int
 ) -> int:
     """Trials of one call on one device, a power of two."""
-    points = state.spread.size
-    # Counts; five sums per point, twice; the rows at work.
-    per_lane = state.frequencies.size * np.dtype(state.dtype).itemsize + 40 * points + 512
+    points = state.outcomes.num_points
+    # Counts; five sums per point, twice, and results; the rows at work.
+    per_lane = state.frequencies.size * np.dtype(state.dtype).itemsize + 48 * points + 512
     together = callers * devices.count
     if per_lane * together > memory_budget:
         accepted = f"must be at least {per_lane * together}: bytes of one trial at a time"

@@ -1,17 +1,19 @@
 """The fast sampler for a CPU: trials are the lanes of vector instructions.
 
-The padded sampler (`wgm_jax.wgm`) runs one trial after the other and lays users side by side. Here
-everything is turned by a quarter: a row of an array is one number of *many trials*, and the
-program walks through the data once for all of them. A *slot* is an item of a user with more than
-Delta0 items. The walk reads, slot after slot,
+It runs every mechanism that says its law by kept copies (`wgm_jax.count_law`). The padded sampler
+runs one trial after the other and lays users side by side. Here everything is turned by a quarter:
+a row of an array is one number of *many trials*, and the program walks through the data once for
+all of them. A *slot* is an item of a user with more than Delta0 items. The walk reads, slot after
+slot,
 
     need, left     how many items this user must still keep, of how many left (need: a row)
     u < need/left  keep this item in these trials (selection sampling, exact)
     counts[item]   one row plus one
 
 so there is no sort, no gather, no padding of users, and every step is the same instruction on
-neighbouring numbers. When all slots are done, a second walk over the items draws the noise and
-adds up the metrics of all points of a (sigma, threshold) grid, from the same draws.
+neighbouring numbers. When all slots are done, a second walk over the items decides which of them
+come out (`wgm_jax.lane_outcomes`: noise and a threshold, or a coin with a probability looked up by
+the counts) and adds up the metrics of all points of a grid, from the same draws.
 
 Only slots of items whose fate is open are walked (`wgm_jax.fates` decides). A user's slots may be
 walked in any order and left unfinished: subsets are exchangeable.
@@ -21,31 +23,31 @@ the numbers of a trial depend on nothing but seed, trial and data.
 
 One cipher call gives four draws of 16 bits. Where 16 bits do not decide u < need/left (about one
 slot and trial in 65,536), 16 more are drawn, and the comparison is exact to 32: a probability is
-off by less than 2^-32. In the same way a noise is the normal quantile of a 32-bit number.
+off by less than 2^-32. In the same way a noise is the normal quantile of a 32-bit number; coins
+are exact to 128 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, UInt32
+from jaxtyping import Bool, Int32, UInt32
 
 from wgm_jax.bits import threefry
 from wgm_jax.devices import on_every_device
+from wgm_jax.lane_outcomes import Outcomes, of_group
 from wgm_jax.mechanism import Array
 
 # Slots per step: what one call of the cipher serves.
 STEP = 4
-# Items whose noise is drawn in one step.
-GROUP = 8
-Words: TypeAlias = tuple[Array, Array]
-# Positions of the three kinds of random words of a trial.
-REFINEMENT, NOISE = np.uint32(2**30), np.uint32(2**31)
+# Random words of a trial: those of slots begin at position 0, further ones of slots here, and those
+# of outcomes at 2^31 and above (`wgm_jax.lane_outcomes`).
+REFINEMENT = np.uint32(2**30)
 
 
 @jax.tree_util.register_dataclass
@@ -60,9 +62,7 @@ class LaneState:
         num_steps: Steps of `STEP` slots that hold any.
         keep: Contribution bound Delta0.
         frequencies: Users of every open item, descending; 0 in padding.
-        needed: Kept copies from which an item can be released at all: 0 or 1.
-        cut: Kept copies at which an item reaches the threshold without noise, (T - base)/weight.
-        spread: Noise in units of a kept copy, sigma/weight.
+        outcomes: How these items come out.
         num_groups: Groups of `GROUP` items that hold any.
         dtype: Integer type of counts.
     """
@@ -73,9 +73,7 @@ class LaneState:
     num_steps: Int32[Array, ""]
     keep: UInt32[Array, ""]
     frequencies: Int32[Array, " items"]
-    needed: Float32[Array, " items"]
-    cut: Float32[Array, "items points"]
-    spread: Float32[Array, " points"]
+    outcomes: Outcomes
     num_groups: Int32[Array, ""]
     dtype: str = field(metadata={"static": True}, default="int16")
 
@@ -99,10 +97,11 @@ def lane_metrics(
     def shard(device: jax.Array, key: Array, first: Array, state: LaneState) -> dict:
         trials = first + device.astype(jnp.uint32) * lanes + jnp.arange(lanes, dtype=jnp.uint32)
 
-        def words(position: jax.Array) -> Words:
+        def words(position: jax.Array) -> tuple[jax.Array, jax.Array]:
             shape = *position.shape, lanes
             positions = jnp.broadcast_to(position[..., None], shape)
-            return threefry(key, jnp.broadcast_to(trials, shape), positions)
+            first, second = threefry(key, jnp.broadcast_to(trials, shape), positions)
+            return jnp.asarray(first), jnp.asarray(second)
 
         return _observe(state, _subsample(state, words, lanes), words, lanes)
 
@@ -159,39 +158,24 @@ def _select(need, drawn, more, left, first, keep) -> jax.Array:
     return (need << 16) | (undecided.astype(jnp.uint32) << STEP) | kept
 
 
-def _halves(words: Words) -> tuple[Array, ...]:
+def _halves(words: tuple[Array, Array]) -> tuple[Array, ...]:
     first, second = words
     return first & 0xFFFF, first >> 16, second & 0xFFFF, second >> 16
 
 
 def _observe(state: LaneState, counts: jax.Array, words, lanes: int) -> dict[str, jax.Array]:
-    """Noise, threshold and metrics."""
-    shape = state.spread.shape[0], lanes
-    spread = jnp.asarray(state.spread)[:, None]
+    """Outcomes and metrics."""
+    outcomes = state.outcomes
+    shape = outcomes.num_points, lanes
 
-    def draw(index: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Kept copies and noise of one group of items, (GROUP, lanes) each."""
-        start = index * GROUP
-        needed, kept = (
-            jax.lax.dynamic_slice_in_dim(jnp.asarray(part), start, GROUP)
-            for part in (state.needed, counts)
-        )
-        position = (start // 2).astype(jnp.uint32) + NOISE
-        drawn = words(position + jnp.arange(GROUP // 2, dtype=jnp.uint32))
-        kept, noise = kept.astype(jnp.float32), normal(jnp.concatenate(drawn))
-        # An item in nobody's subset is never released.
-        return kept, jnp.where(kept < needed[:, None], -jnp.inf, noise)
+    def draw(index: jax.Array) -> Any:
+        return outcomes.draw(index, of_group(counts, index), words)
 
     def group(index: jax.Array, carry: dict) -> dict:
-        frequencies, cut = (
-            jax.lax.dynamic_slice_in_dim(jnp.asarray(part), index * GROUP, GROUP)
-            for part in (state.frequencies, state.cut)
-        )
-        kept, noise = carry["drawn"]
+        frequencies = of_group(state.frequencies, index)
         pairs, squares = carry["missed_pairs"], jnp.zeros(shape, jnp.float32)
         largest, released = carry["largest_missed"], carry["num_released"]
-        for i in range(GROUP):
-            hit = kept[i][None] + spread * noise[i][None] > cut[i][:, None]
+        for i, hit in enumerate(outcomes.hits(index, carry["drawn"], words)):
             missed = jnp.where(hit, 0, frequencies[i])
             pairs, largest = pairs + missed, jnp.maximum(largest, missed)
             squares = squares + missed.astype(jnp.float32) ** 2
@@ -221,12 +205,3 @@ def _observe(state: LaneState, counts: jax.Array, words, lanes: int) -> dict[str
     found = jax.lax.fori_loop(jnp.int32(0), state.num_groups, group, start)
     del found["drawn"]
     return found
-
-
-def normal(bits: UInt32[Array, "*shape"]) -> Float32[jax.Array, "*shape"]:
-    """Standard normal quantile of (bits + 1/2)/2^32, accurate in both tails (to 6.3)."""
-    bits = jnp.asarray(bits)
-    lower = bits < np.uint32(2**31)
-    tail = jnp.where(lower, bits, ~bits).astype(jnp.float32)
-    quantile = jax.scipy.special.ndtri((tail + 0.5) * jnp.float32(2**-32))
-    return jnp.where(lower, quantile, -quantile)

@@ -12,6 +12,8 @@ from jaxtyping import Bool
 from theory import UserItems
 from theory.calibration import Calibration
 
+__all__ = ["Mechanism", "Release", "grid_field", "padded_length"]
+
 # What a state holds: NumPy arrays when prepared, JAX arrays or tracers inside `run`.
 Array: TypeAlias = jax.Array | np.ndarray
 
@@ -24,6 +26,10 @@ class Release:
     Attributes:
         released: Entry i says whether item i is released; entries from num_items on are padding
             and never released.
+
+    Example:
+        >>> Release(np.array([True, False, False, False])).released.nonzero()
+        (array([0]),)
     """
 
     released: Bool[Array, " *grid padded_items"]
@@ -37,6 +43,26 @@ class Mechanism(Protocol):
     shapes (rounded up by `padded_length`), numbers such as sigma into traced scalars, so that a
     sweep compiles once per shape. Fields made by `grid_field` have a leading axis over
     calibrations; `run` sees them without it. All points of a grid are served by the same draws.
+
+    Example:
+        One that tosses a fair coin for every item, which is not private. `simulate` takes it as
+        `mechanism=Coins()`:
+
+        >>> @jax.tree_util.register_dataclass
+        ... @dataclasses.dataclass(frozen=True)
+        ... class State:
+        ...     held: Array
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Coins:
+        ...     def prepare(self, data, calibration):
+        ...         return State(np.arange(padded_length(data.num_items)) < data.num_items)
+        ...     def run(self, key, state):
+        ...         coins = jax.random.bernoulli(key, shape=state.held.shape)
+        ...         return Release(state.held & coins)
+        >>> isinstance(Coins(), Mechanism)
+        True
+        >>> Coins().prepare(UserItems.from_sets([("a", "b")]), None).held.sum()
+        np.int64(2)
     """
 
     def prepare(self, data: UserItems, calibration: Calibration) -> Any:
@@ -49,7 +75,20 @@ class Mechanism(Protocol):
 
 
 def grid_field() -> Any:
-    """Dataclass field of a state with a leading axis over the points of a calibration grid."""
+    """Dataclass field of a state with a leading axis over the points of a calibration grid.
+
+    Returns:
+        The field, for `prepare` to fill and `run` to see without that axis.
+
+    Example:
+        >>> @jax.tree_util.register_dataclass
+        ... @dataclasses.dataclass(frozen=True)
+        ... class State:
+        ...     base: Array
+        ...     threshold: Array = grid_field()
+        >>> grid_axes(State(np.zeros(4), np.ones(3)))
+        [None, 0]
+    """
     return dataclasses.field(metadata={"grid": True})
 
 
@@ -66,6 +105,12 @@ def padded_length(length: int) -> int:
     """`length` rounded up to 4, 5, 6 or 7 times a power of two: at most 25 % more.
 
     Data sets of similar size then share one compiled program.
+
+    Args:
+        length: At least 0.
+
+    Returns:
+        The padded length; 0 for 0.
 
     Example:
         >>> [padded_length(k) for k in (0, 3, 9, 1000, 23392)]

@@ -150,12 +150,14 @@ def _batch_size(state: Any, devices: Devices, memory_budget: int) -> int:
     A trial's random words, taken flags and weights take about as many bytes as the state, and every
     point of the grid about 16 bytes an item.
     """
-    leaves = jax.tree.leaves(state)
-    points = max(
-        [leaf.shape[0] for leaf, axis in zip(leaves, grid_axes(state), strict=True) if axis == 0],
-        default=1,
+    leaves, axes = jax.tree.leaves(state), grid_axes(state)
+    on_grid = [leaf.shape[0] for leaf, axis in zip(leaves, axes, strict=True) if axis == 0]
+    points = max(on_grid, default=1)
+    # Of one point: a leaf on the grid has the points in its size already.
+    longest = max(
+        leaf.size // (leaf.shape[0] if axis == 0 else 1)
+        for leaf, axis in zip(leaves, axes, strict=True)
     )
-    longest = max(leaf.size for leaf in leaves)
     per_trial = sum(leaf.nbytes for leaf in leaves) + 16 * points * longest
     cpu = devices.platform == "cpu"
     most = _CPU_BATCH if cpu else _GPU_BATCH

@@ -6,10 +6,10 @@ p(x) the largest chance of the unexpected outcome (`wgm_jax.fates`),
 1. events are drawn at rate -ln(1 - p(x)): item x has at least one with probability p(x),
    independently of the others. These few are the candidates of a trial.
 2. A candidate gets u uniform on [0, p(x)); what remains of its noise. Its outcome is the unexpected
-   one if u < P(unexpected | its weight), in float64.
-3. Its weight is that of the same trial: whether a clipped user kept it follows from how many items
-   that user still needed after the open ones, which is found by drawing these again (random words
-   are a function of trial and position), and from one more step of selection sampling.
+   one if u < P(unexpected | its kept copies), in float64.
+3. Its copies are those of the same trial: whether a clipped user kept it follows from how many
+   items that user still needed after the open ones, which is found by drawing these again (random
+   words are a function of trial and position), and from one more step of selection sampling.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64, UInt32
 from scipy.sparse import csr_array
-from scipy.special import ndtr, pdtr
+from scipy.special import pdtr
 
 from theory import UserItems
-from theory.calibration import Calibration
 from wgm_jax.bits import threefry, uniform
+from wgm_jax.count_law import CountLaw
 from wgm_jax.fates import Fates
 from wgm_jax.lanes import REFINEMENT, STEP
 
-Outcomes = dict[str, np.ndarray]
+_PIECE = 2**13
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,7 @@ class OpenSlots:
         rows = np.searchsorted(-lengths, -np.arange(lengths.max(initial=0)))
         step = np.repeat(np.arange(rows.size), rows)
         row = np.arange(step.size) - np.repeat(np.cumsum(rows) - rows, rows)
-        slots = starts[row] + step
-        scaled = (self._drawn(key, trials[row], slots) * self.left[slots]) >> 32
+        scaled = self._scaled(key, trials, starts, lengths, row, step)
         need = np.full(users.size, self.keep)
         end = 0
         for count in rows:
@@ -70,16 +69,36 @@ class OpenSlots:
         found[order] = need
         return found
 
-    def _drawn(
-        self, key: UInt32[np.ndarray, " 2"], trials: np.ndarray, slots: np.ndarray
-    ) -> Int64[np.ndarray, " rows"]:
-        """The kernel's 32-bit draws: the second 16 bits are those of the refinement."""
-        positions = slots // STEP
-        words, more = _words(key, trials, positions), _words(key, trials, positions + REFINEMENT)
-        # Of every word first the low half.
-        word, shift = (slots % STEP) // 2, (slots % 2 * 16).astype(np.uint32)
-        high, low = ((np.where(word == 0, *pair) >> shift) & 0xFFFF for pair in (words, more))
-        return (high.astype(np.int64) << 16) | low.astype(np.int64)
+    def _scaled(
+        self,
+        key: UInt32[np.ndarray, " 2"],
+        trials: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        row: np.ndarray,
+        step: np.ndarray,
+    ) -> Int64[np.ndarray, " draws"]:
+        """floor(u left) for the kernel's draws u of 32 bits: slot `step` of users `row`.
+
+        Trials, first slots and numbers of slots are given per user.
+        """
+        # One call of the cipher serves `STEP` slots: a user needs those of its first to last slot.
+        first = starts // STEP
+        calls = np.where(lengths > 0, (starts + lengths - 1) // STEP - first + 1, 0)
+        offset = np.cumsum(calls) - calls
+        user = np.repeat(np.arange(calls.size), calls)
+        positions = np.arange(user.size) + (first - offset)[user]
+        high = _halves(_words(key, trials[user], positions))
+        slots = starts[row] + step
+        at = STEP * (offset - first)[row] + slots
+        left = self.left[slots]
+        product = high.ravel()[at] * left
+        # The second 16 bits are those of the refinement; they matter for few.
+        unsure = np.flatnonzero((product & 0xFFFF) + left > 2**16)
+        more = _words(key, trials[row[unsure]], slots[unsure] // STEP + REFINEMENT)
+        low = _halves(more)[np.arange(unsure.size), slots[unsure] % STEP]
+        product[unsure] += (low * left[unsure]) >> 16
+        return product >> 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,31 +106,27 @@ class RareItems:
     """Items of rare fate, most frequent first, and the clipped users that hold them.
 
     Attributes:
+        items: Indices of the items.
         frequencies: Users holding the item.
         missed: The item is missed unless something rare happens; otherwise released.
         rate: Bound on the probability of that.
-        base: Summed weight from users with at most Delta0 items.
         starts: Item i is held by clipped users number starts[i] to starts[i + 1] of `users`.
         users: Clipped users.
         slots: The slots drawn before these users' rare items.
-        sigma: Standard deviation of the noise, per grid point.
-        threshold: Threshold, per grid point.
+        law: Release probabilities by kept copies.
     """
 
+    items: Int64[np.ndarray, " items"]
     frequencies: Int64[np.ndarray, " items"]
     missed: np.ndarray
     rate: Float64[np.ndarray, " items"]
-    base: Float64[np.ndarray, " items"]
     starts: Int64[np.ndarray, " items_and_one"]
     users: np.ndarray
     slots: OpenSlots
-    sigma: Float64[np.ndarray, " points"]
-    threshold: Float64[np.ndarray, " points"]
+    law: CountLaw
 
     @classmethod
-    def of(
-        cls, data: UserItems, calibration: Calibration, fates: Fates, slots: OpenSlots
-    ) -> RareItems:
+    def of(cls, data: UserItems, law: CountLaw, fates: Fates, slots: OpenSlots) -> RareItems:
         """The rare items of a data set."""
         chosen = np.flatnonzero((fates.rate > 0) & ~fates.open)
         chosen = chosen[np.argsort(-data.frequencies[chosen], kind="stable")]
@@ -124,15 +139,14 @@ class RareItems:
         shape = (chosen.size, slots.sizes.size)
         held = csr_array((np.ones(pairs.size, bool), (pairs, users)), shape=shape)
         return cls(
+            items=chosen,
             frequencies=data.frequencies[chosen],
             missed=fates.missed[chosen],
             rate=fates.rate[chosen],
-            base=fates.base[chosen],
             starts=held.indptr.astype(np.int64),
             users=held.indices,
             slots=slots,
-            sigma=np.asarray(calibration.sigma, float),
-            threshold=np.asarray(calibration.threshold, float),
+            law=law,
         )
 
     def unexpected(
@@ -150,13 +164,9 @@ class RareItems:
         """
         trials, items = self._candidates(keys[1], first, count)
         copies = self._kept(keys[0], keys[3], trials + first, items)
-        weights = self.base[items] + copies * self.slots.keep**-0.5
         noise = uniform(_words(keys[2], trials + first, items)) * self.rate[items]
-        missed = self.missed[items][:, None]
-        distance = (weights[:, None] - self.threshold) / self.sigma
-        chance = ndtr(np.where(missed, distance, -distance))
-        chance = np.where(weights[:, None] > 0, chance, np.where(missed, 0.0, 1.0))
-        happened = noise[:, None] < chance
+        release, miss = self.law.chances(self.items[items], copies)
+        happened = noise[:, None] < np.where(self.missed[items][:, None], release, miss)
         some = happened.any(axis=1)
         return trials[some], items[some], happened[some]
 
@@ -174,7 +184,8 @@ class RareItems:
         within = np.arange(trials.size) - np.repeat(np.cumsum(events) - events, events)
         where = total * uniform(_words(key, trials + first, within + 1))
         items = np.minimum(np.searchsorted(cumulated, where, side="right"), self.rate.size - 1)
-        return np.divmod(np.unique(trials * self.rate.size + items), max(1, self.rate.size))
+        found = np.sort(trials * self.rate.size + items)  # np.unique is several times slower
+        return np.divmod(found[np.diff(found, prepend=-1) > 0], max(1, self.rate.size))
 
     def _kept(
         self, kernel_key: np.ndarray, key: np.ndarray, trials: np.ndarray, items: np.ndarray
@@ -205,4 +216,17 @@ class RareItems:
 
 
 def _words(key: np.ndarray, trials: np.ndarray, positions: np.ndarray) -> tuple:
-    return threefry(key, trials.astype(np.uint32), positions.astype(np.uint32))
+    """Two words for every trial and position, computed in pieces that stay in the cache."""
+    found = np.empty((2, trials.size), np.uint32)
+    for start in range(0, trials.size, _PIECE):
+        piece = slice(start, start + _PIECE)
+        counter = trials[piece].astype(np.uint32), positions[piece].astype(np.uint32)
+        found[:, piece] = threefry(key, *counter)
+    return found[0], found[1]
+
+
+def _halves(words: tuple) -> Int64[np.ndarray, "calls slots"]:
+    """The 16-bit draws of every call, in the kernel's order: of every word first the low half."""
+    return np.stack([word >> shift & 0xFFFF for word in words for shift in (0, 16)], axis=1).astype(
+        np.int64
+    )

@@ -17,7 +17,10 @@ from typing import Any
 
 from theory._check import invalid
 
+__all__ = ["GROUP", "MechanismInfo", "get", "mechanisms"]
+
 GROUP = "wgm_jax.mechanisms"
+"""Group of the entry points by which other packages add mechanisms."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,16 @@ _BUILT_IN = (
         noise="selection",
     ),
     MechanismInfo(
+        name="bernoulli-flow-2",
+        task="set-union",
+        private=True,
+        privacy="(eps, delta)-DP for one added or removed user, certified for both rounds together",
+        summary="A cheap Bernoulli flow for the heaviest items; a second one on what is left.",
+        reference="docs/bernoulli-flow-2.md",
+        target="wgm_jax.set_union.bernoulli_flow_2:BernoulliFlow2",
+        noise="selection",
+    ),
+    MechanismInfo(
         name="peeling",
         task="top-k",
         private=True,
@@ -363,6 +376,12 @@ _BUILT_IN = (
 def mechanisms(task: str | None = None) -> tuple[MechanismInfo, ...]:
     """All known mechanisms, or those of a task, built-in ones first.
 
+    Args:
+        task: "set-union", "top-k" or "hitting-set"; None for all.
+
+    Returns:
+        One `MechanismInfo` each.
+
     Example:
         >>> [info.name for info in mechanisms()][0]
         'wgm'
@@ -375,6 +394,13 @@ def mechanisms(task: str | None = None) -> tuple[MechanismInfo, ...]:
 
 def get(name: str, *, task: str | None = None) -> Any:
     """The mechanism of that name: a set-union `Mechanism`, or a selection.
+
+    Args:
+        name: Name of the mechanism.
+        task: Only a mechanism of this task will do; None for any.
+
+    Returns:
+        An object with default settings, ready for `simulate` or `OnFoundDomain`.
 
     Raises:
         InvalidInput: No mechanism (of this task) has the name; the message lists those that exist.

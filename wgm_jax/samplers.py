@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from theory import UserItems
 from theory._check import invalid
 from theory.calibration import Calibration
+from wgm_jax.count_law import CountMechanism, has_count_law
 from wgm_jax.devices import Devices, num_cores
 from wgm_jax.mechanism import Mechanism
-from wgm_jax.wgm import WeightedGaussian
 
 NAMES = ("auto", "padded", "lanes")
 # The kernel's products of 16-bit draws and set sizes fit into 32 bits.
@@ -42,8 +42,8 @@ def choose(
 
     Args:
         name: What the caller asks for; "auto" takes "lanes" on a CPU where it applies.
-        mechanism: The mechanism; "lanes" is a second implementation of the weighted Gaussian one
-            only. A subclass may have changed it and is run as it defines itself.
+        mechanism: The mechanism; "lanes" is a second implementation of those whose own class
+            says their law by kept copies (`wgm_jax.count_law`).
         data: The data set.
         calibration: Grid at one Delta0.
         devices: Where the trials run.
@@ -54,8 +54,8 @@ def choose(
     if name not in NAMES:
         invalid("sampler", name, f"must be one of {', '.join(NAMES)}")
     obstacle = None
-    if type(mechanism) is not WeightedGaussian:
-        obstacle = f"runs the mechanism wgm only, not {mechanism!r}"
+    if not has_count_law(mechanism):
+        obstacle = f"needs a law by numbers of kept copies, which {mechanism!r} does not define"
     elif int(np.max(calibration.max_items_per_user)) < data.max_set_size > LARGEST_SET:
         obstacle = f"clips users of at most {LARGEST_SET} items, not {data.max_set_size}"
     if name == "lanes" and obstacle is not None:
@@ -95,7 +95,7 @@ def make(
 
         return LaneSampler(
             data,
-            calibration,
+            cast(CountMechanism, mechanism).count_law(data, calibration),
             seed=seed,
             devices=devices,
             num_trials=num_trials,

@@ -20,6 +20,17 @@ from theory._check import (
     invalid,
 )
 
+__all__ = [
+    "SetSizes",
+    "equal_frequencies",
+    "hard_zipf",
+    "nested_pair",
+    "one_user",
+    "singletons",
+    "zipf_draws",
+    "zipf_profile",
+]
+
 # Which numbers are accepted is checked by value, so that the message can name the range.
 Number: TypeAlias = int | float | np.number
 _SEEDS = 2**63 - 1
@@ -159,6 +170,9 @@ def zipf_profile(
             Default one item per user.
         seed: Seed of the set sizes and of the order of users.
 
+    Returns:
+        The data set, with exactly N pairs.
+
     Raises:
         InvalidInput: The sizes cannot hold the frequencies, mostly because the top item has more
             copies than there are users: a smaller mean, a larger C or a smaller s helps.
@@ -214,6 +228,17 @@ def _deal(frequencies: np.ndarray, capacities: np.ndarray) -> tuple[np.ndarray, 
 def hard_zipf(*, C: Number, s: Number, num_pairs: Number) -> UserItems:
     """The hard instance W* of Theorem 3.5: a (C,s)-Zipfian profile, one item per user, n = N.
 
+    Args:
+        C: Zipf constant, at least 1.
+        s: Zipf exponent, above 1.
+        num_pairs: Number of pairs N.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidInput: An argument is out of range.
+
     Source: [L3]; `theory.hard_zipf.hard_zipf_frequencies`.
 
     Example:
@@ -227,7 +252,20 @@ def hard_zipf(*, C: Number, s: Number, num_pairs: Number) -> UserItems:
 def singletons(num_users: Number) -> UserItems:
     """Every user holds one item that nobody else holds: MM >= 1 - delta for every sound mechanism.
 
+    Args:
+        num_users: Number of users, and of items.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidInput: num_users is no whole number of at least 1.
+
     Source: section 2.3 of the paper.
+
+    Example:
+        >>> singletons(3).frequencies.tolist()
+        [1, 1, 1]
     """
     return _one_item_each(np.ones(check_count("num_users", num_users), np.int64))
 
@@ -239,6 +277,12 @@ def equal_frequencies(*, num_items: Number, frequency: Number, set_size: Number 
         num_items: Number of items M.
         frequency: Users holding each item.
         set_size: Items per user; divides num_items * frequency, at most num_items.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidInput: An argument is out of range, or set_size does not divide the number of pairs.
 
     Example:
         >>> equal_frequencies(num_items=6, frequency=4, set_size=3).num_users
@@ -258,6 +302,19 @@ def equal_frequencies(*, num_items: Number, frequency: Number, set_size: Number 
 def one_user(num_items: Number) -> UserItems:
     """One user alone: with one item Theorem 3.3's printed form fails for large s, with two Lemma
     C.2 does (theory section 9, erratum 1).
+
+    Args:
+        num_items: Items of the user.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidInput: num_items is no whole number of at least 1.
+
+    Example:
+        >>> one_user(2).set_sizes.tolist()
+        [2]
     """
     num_items = check_count("num_items", num_items)
     return UserItems.from_codes(np.zeros(num_items, np.int64), np.arange(num_items))
@@ -266,7 +323,21 @@ def one_user(num_items: Number) -> UserItems:
 def nested_pair(*, num_both: Number, num_first: Number) -> UserItems:
     """`num_both` users {0, 1} and `num_first` users {0}: stopping early is not private here.
 
+    Args:
+        num_both: Users with both items.
+        num_first: Further users with the first item only.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidInput: An argument is out of range.
+
     Source: theory sections 7 and 9, erratum 6.
+
+    Example:
+        >>> nested_pair(num_both=3, num_first=2).frequencies.tolist()
+        [5, 3]
     """
     num_both = check_count("num_both", num_both)
     num_first = check_count("num_first", num_first, minimum=0)

@@ -12,6 +12,7 @@ from jaxtyping import Float32, UInt32
 from theory import UserItems
 from theory.calibration import Calibration
 from wgm_jax.bits import random_bits
+from wgm_jax.count_law import GaussianLaw, base_weights
 from wgm_jax.mechanism import Array, Release, grid_field, padded_length
 from wgm_jax.release import release
 from wgm_jax.sampling import Slots, pack_slots, subset_counts
@@ -64,6 +65,17 @@ class WeightedGaussian:
         weights, noise_bits = draw(key, state)
         return Release(release(noise_bits, weights, state.sigma, state.threshold))
 
+    def count_law(self, data: UserItems, calibration: Calibration) -> GaussianLaw:
+        """Release probabilities by kept copies, for the fast sampler."""
+        keep = int(np.max(calibration.max_items_per_user))
+        return GaussianLaw(
+            keep=keep,
+            base=base_histogram(data, keep),
+            share=keep**-0.5,
+            sigma=np.asarray(calibration.sigma, np.float64),
+            threshold=np.asarray(calibration.threshold, np.float64),
+        )
+
 
 def draw(key: jax.Array, state: WgmState) -> tuple[jax.Array, jax.Array]:
     """The randomness of one trial: the weighted histogram H and the bits of the noise."""
@@ -75,7 +87,4 @@ def draw(key: jax.Array, state: WgmState) -> tuple[jax.Array, jax.Array]:
 
 def base_histogram(data: UserItems, max_items_per_user: int) -> np.ndarray:
     """Summed weight of every item from users with at most Delta0 items, (num_items,) float64."""
-    sizes = np.repeat(data.set_sizes, data.set_sizes)
-    whole = sizes <= max_items_per_user
-    # Summed in float64: a popular item adds up a million weights, float32 would lose per cents.
-    return np.bincount(data.items[whole], sizes[whole] ** -0.5, minlength=data.num_items)
+    return base_weights(data, max_items_per_user, lambda sizes: sizes**-0.5)

@@ -10,6 +10,7 @@ from experiments.audit.divergence import Comparison, Event, Limits, compare
 from experiments.audit.laws import Law, SetLaw, TableLaw
 from experiments.audit.pairs import Pair, Run
 from experiments.audit.search import Audit, Finding, audit, examine
+from experiments.audit.set_union_subjects import NoExactLaw
 from experiments.audit.statistical import (
     LowerBoundTest,
     SampledDelta,
@@ -17,7 +18,7 @@ from experiments.audit.statistical import (
     compare_with_lower_bound,
     sampled_delta,
 )
-from experiments.audit.subjects import NoExactLaw, Subject, subject
+from experiments.audit.subjects import Subject, subject
 
 __all__ = [
     "Audit",

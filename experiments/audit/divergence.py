@@ -39,7 +39,15 @@ MOST_ATOMS = 2**18
 
 
 class Limits(NamedTuple):
-    """Lower and upper limit of a delta."""
+    """Lower and upper limit of a delta.
+
+    Example:
+        >>> from experiments.audit import Limits, SetLaw, compare
+        >>> pair = compare(SetLaw.product("a", [0.5]), SetLaw.product("a", [0.25]))
+        >>> limits = pair.limits(0.0)
+        >>> isinstance(limits, Limits), 0.25 - 1e-9 < limits.low <= 0.25 <= limits.high
+        (True, True)
+    """
 
     low: float
     high: float
@@ -55,6 +63,13 @@ class Event:
         num_outcomes: Number of its outcomes, among the items in which the laws differ.
         outcome: The outcome that contributes most; None where outcomes were merged.
         share: The part of delta that this outcome contributes.
+
+    Example:
+        >>> from experiments.audit import Event, SetLaw, compare
+        >>> pair = compare(SetLaw.product("a", [0.5]), SetLaw.product("a", [0.25]))
+        >>> event = pair.worst_event(0.5)
+        >>> isinstance(event, Event), event.first, event.outcome
+        (True, 0.5, {'released': ['a'], 'missed': []})
     """
 
     first: float

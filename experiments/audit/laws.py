@@ -29,6 +29,13 @@ class SetLaw:
         weights: Probability of every component, sum 1.
         released: P(item is released | component); exactly 0 for an item that cannot be.
         missed: 1 - released, computed from its own tail so that it does not cancel.
+
+    Example:
+        A user keeps one of two items, which then comes out with probability 0.1:
+
+        >>> law = SetLaw(("a", "b"), np.array([0.5, 0.5]), 0.1 * np.eye(2), 1 - 0.1 * np.eye(2))
+        >>> law.num_components, (law.weights @ law.released).tolist()
+        (2, [0.05, 0.05])
     """
 
     items: tuple[Hashable, ...]
@@ -81,6 +88,10 @@ class TableLaw:
 
     Attributes:
         probabilities: Output to probability, sum 1. Outputs are sets, lists, or anything hashable.
+
+    Example:
+        >>> TableLaw({(): 0.25, ("a",): 0.75}).probabilities[("a",)]
+        0.75
     """
 
     probabilities: Mapping[Hashable, float]
@@ -90,6 +101,7 @@ class TableLaw:
 
 
 Law: TypeAlias = SetLaw | TableLaw
+"""An exact law of an output."""
 
 
 def _check_distribution(name: str, values: np.ndarray) -> None:

@@ -16,6 +16,10 @@ class Run:
     Attributes:
         items: Their items, distinct, in the order of the user's own list.
         repeat: Number of such users.
+
+    Example:
+        >>> Run((0, 1), repeat=3)
+        Run(items=(0, 1), repeat=3)
     """
 
     items: Items
@@ -31,6 +35,11 @@ class Pair:
         extra: Items of the extra user.
         after: Users behind the extra one.
         family: Which search made it.
+
+    Example:
+        >>> pair = Pair(before=(Run((0,), 19),), extra=(0, 1))
+        >>> pair.num_users, pair.num_items, [len(runs) for runs in pair.data]
+        (20, 2, [2, 1])
     """
 
     before: tuple[Run, ...]

@@ -181,6 +181,9 @@ def audit(
     Returns:
         An `Audit`.
 
+    Raises:
+        ValueError: Neither seconds nor max_evaluations is given.
+
     Example:
         >>> from experiments.audit.subjects import subject
         >>> wgm = subject("wgm", eps=1.0, delta=1e-5, max_items_per_user=2, method="full")
@@ -366,6 +369,9 @@ def examine(subject: Subject, pair: Pair, *, eps: float | None = None) -> Findin
         pair: The neighbours.
         eps: Where; default the claimed eps.
 
+    Returns:
+        A `Finding`: the delta proved, and the event behind it.
+
     Raises:
         NoExactLaw: The laws are too large to enumerate.
 
@@ -407,5 +413,7 @@ def _event_entries(event: Event) -> dict[str, Any]:
 
 
 def _listed(outcome: Any) -> Any:
-    """Sets as sorted lists."""
+    """Sets as sorted lists, one or several in a row."""
+    if isinstance(outcome, tuple):
+        return [_listed(each) for each in outcome]
     return sorted(outcome) if isinstance(outcome, frozenset) else outcome

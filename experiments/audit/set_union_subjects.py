@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice, product
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from experiments.audit.laws import Law, SetLaw, TableLaw
 from experiments.audit.pairs import Items, Pair, Run
 
+Found = TypeVar("Found")
 # A data set as runs of equal users.
 Data: TypeAlias = tuple[Run, ...]
 # Weights, support, P(released), P(missed) of one kept data set, each (num_items,).
@@ -34,7 +35,17 @@ _NEGLIGIBLE = 1e-25
 
 
 class NoExactLaw(Exception):
-    """The law of this data set is too large to enumerate."""
+    """The law of this data set is too large to enumerate.
+
+    Example:
+        >>> from experiments.audit import NoExactLaw, Pair, Run, examine, subject
+        >>> wgm = subject("wgm", eps=1.0, delta=1e-5, max_items_per_user=2)
+        >>> try:
+        ...     examine(wgm, Pair((Run(tuple(range(60))),), (0,)))
+        ... except NoExactLaw as reason:
+        ...     print(reason)
+        1770 subsamples
+    """
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,7 @@ class SetUnionSubject(Subject):
         """Exact law of the released set on every data set, or why there is none."""
         if len(self.rounds) > 1:
             return self._laws_of_rounds(data_sets)
-        kept = [_attempt(self.arrangements, data) for data in data_sets]
+        kept = [attempt(self.arrangements, data) for data in data_sets]
         able = [sets for sets in kept if not isinstance(sets, NoExactLaw)]
         steps = iter(self._released([data for sets in able for data in sets], 0))
         return [
@@ -222,7 +233,7 @@ class SetUnionSubject(Subject):
                     continue
                 states = np.flatnonzero(masses[place] > _NEGLIGIBLE).tolist()
                 kept = [
-                    _attempt(self.arrangements, left) for left in _leftovers(data, names, states)
+                    attempt(self.arrangements, left) for left in _leftovers(data, names, states)
                 ]
                 able = [sets for sets in kept if not isinstance(sets, NoExactLaw)]
                 if len(able) == len(kept):
@@ -271,9 +282,10 @@ def _table(names: list[int], masses: np.ndarray) -> TableLaw:
     return TableLaw(dict(zip(sets, masses.tolist(), strict=True)))
 
 
-def _attempt(enumerate_all: Callable[[Data], list[Data]], data: Data) -> list[Data] | NoExactLaw:
+def attempt(find: Callable[[Data], Found], data: Data) -> Found | NoExactLaw:
+    """What is found for a data set, or why there is nothing."""
     try:
-        return enumerate_all(data)
+        return find(data)
     except NoExactLaw as reason:
         return reason
 

@@ -220,6 +220,27 @@ def audit_by_samples(
         num_trials: Trials on each of the two data sets.
         alpha: Error probability.
         seed: Seed.
+
+    Returns:
+        A `SampledDelta`.
+
+    Raises:
+        InvalidInput: Fewer than four trials, or an argument is out of range.
+
+    Example:
+        A mechanism that publishes everything shows the extra user's item:
+
+        >>> from theory import calibrate
+        >>> from wgm_jax.mechanism import Release
+        >>> class Everything:
+        ...     def prepare(self, data, calibration):
+        ...         return Release(data.frequencies > 0)
+        ...     def run(self, key, state):
+        ...         return state
+        >>> claim = calibrate(eps=1.0, delta=1e-5, max_items_per_user=1)
+        >>> pair = Pair(before=(Run((0,), 60),), extra=(1,))
+        >>> round(audit_by_samples(Everything(), pair, claim, num_trials=400).low, 2)
+        0.74
     """
     num_items = 1 + max(x for run in pair.data[0] for x in run.items)
     rows = [
@@ -269,6 +290,12 @@ def compare_with_lower_bound(
         eps: Claimed eps.
         delta: Claimed delta.
         alpha: Error probability.
+
+    Returns:
+        A `LowerBoundTest`.
+
+    Raises:
+        InvalidInput: A missing mass is outside [0, 1], or an argument is out of range.
 
     Source: [L2]; Waudby-Smith and Ramdas (2024) for the limit of the mean.
 

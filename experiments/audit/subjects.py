@@ -18,7 +18,6 @@ import numpy as np
 from experiments.audit.selection_subjects import SelectionSubject, selection_subject
 from experiments.audit.set_union_subjects import (
     Data,
-    NoExactLaw,
     Round,
     SetUnionSubject,
     Step,
@@ -32,15 +31,11 @@ from wgm_jax import registry
 from wgm_jax.selection.selector import Selector
 from wgm_jax.selection.trials import OnFoundDomain
 from wgm_jax.set_union.bernoulli_flow import BernoulliFlow
+from wgm_jax.set_union.bernoulli_flow_2 import BernoulliFlow2
 from wgm_jax.set_union.frame import FramedMechanism
 from wgm_jax.set_union.kept_sets import KeptSets
 from wgm_jax.set_union.noise import Noise, exact_probabilities
 from wgm_jax.wgm import WeightedGaussian, base_histogram
-
-__all__ = [
-    "Data", "NoExactLaw", "Round", "SelectionSubject", "SetUnionSubject", "Step", "Subject",
-    "subject",
-]  # fmt: skip
 
 _BATCH = 32
 # A mechanism without a threshold is probed at weights up to the first number; a chance of a miss
@@ -105,6 +100,10 @@ def subject(
         from experiments.audit.flow_subject import flow_subject
 
         return flow_subject(label, mechanism, calibration, private)
+    if isinstance(mechanism, BernoulliFlow2):
+        from experiments.audit.two_round_subject import two_round_subject
+
+        return two_round_subject(label, mechanism, calibration, private)
     if not isinstance(mechanism, FramedMechanism):
         invalid("mechanism", label, "has no exact law: it is no mechanism of the frame")
     return _framed(label, mechanism, calibration, private)

@@ -119,8 +119,9 @@ def lanes_work(data: UserItems, calibration: Calibration) -> dict[str, Any]:
         and memory_bytes (a 16-bit count read and written per slot, if it were in no cache).
     """
     from wgm_jax.fates import fates
+    from wgm_jax.wgm import WeightedGaussian
 
-    opened = fates(data, calibration).open
+    opened = fates(data, WeightedGaussian().count_law(data, calibration)).open
     clipped = data.set_sizes > int(np.max(calibration.max_items_per_user))
     slots = int(np.count_nonzero(opened[data.items[np.repeat(clipped, data.set_sizes)]]))
     items = int(np.count_nonzero(opened))

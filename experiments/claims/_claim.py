@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from experiments.cells import Run
 
 Cell: TypeAlias = tuple[Mapping[str, Any], Evidence]
+"""Settings of a cell by name, and what was observed there."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ class Settings:
         beta: Failure probability of quantile bounds.
         num_trials: Trials per cell; 0: nothing is simulated.
         seed: Seed of all trials and synthetic data.
+
+    Example:
+        >>> from experiments.claims import Settings, select
+        >>> (claim,) = select(["lemma-a.2"])
+        >>> cell, evidence = next(iter(claim.family(Settings(num_trials=0))))
+        >>> evidence.method
+        'exact'
     """
 
     eps: tuple[float, ...] = (0.1, 1.0)
@@ -56,6 +64,17 @@ class Claim:
             grid. What it needs of `run.trials` is not there in a run without trials.
         family: Cells on data, or a family of parameters, of the claim's own.
         twin: For an erratum, the name of the claim that states the correction.
+
+    Example:
+        >>> from experiments.claims import Claim, Settings
+        >>> from experiments.verdict import ExactEvidence, judge
+        >>> def family(settings):
+        ...     yield {"eps": 1.0}, ExactEvidence(0.2, bound=0.3, side="upper")
+        >>> mine = Claim(
+        ...     name="mine", title="Mine", kind="upper, mean", statement="MM is small",
+        ...     explicit="E[MM] <= 0.3", family=family)
+        >>> [v.verdict for v in judge(mine.name, list(mine.family(Settings())), level=0.01)]
+        ['proved']
     """
 
     name: str
@@ -79,6 +98,20 @@ def exact_below(interval: Interval, value: float, *, tag: str) -> ExactEvidence:
 
     The (1 - beta)-quantile lies in an interval, a point where the law itself is known: the claim is
     proved above it, refuted below it, and undecided inside.
+
+    Args:
+        interval: Lower and upper end, and where they come from (`theory.quantile_interval`).
+        value: The bound.
+        tag: Name of the bound.
+
+    Returns:
+        The evidence.
+
+    Example:
+        >>> exact_below((0.2, 0.3, "[E5]"), 0.35, tag="[U2]").decision
+        'proved'
+        >>> exact_below((0.2, 0.3, "[E5]"), 0.25, tag="[U2]").decision
+        'undecided'
     """
     low, high, source = interval
     half = (high - low) / 2
@@ -105,6 +138,18 @@ def below(
         beta: Failure probability.
         tag: Name of the bound.
         trials: Makes the (trials,) metric; None where nothing is simulated.
+
+    Returns:
+        The evidence, exact if that decides or nothing is simulated.
+
+    Raises:
+        NeedsTrials: Nothing is known, and nothing simulated.
+
+    Example:
+        >>> below((0.2, 0.3, "[E5]"), 0.35, 0.05, tag="[U2]", trials=None).method
+        'exact'
+        >>> below(None, 0.35, 0.05, tag="[U2]", trials=lambda: np.full(100, 0.2)).method
+        'simulation'
     """
     exact = None if interval is None else exact_below(interval, value, tag=tag)
     if exact is not None and (exact.decision != "undecided" or trials is None):

@@ -51,7 +51,15 @@ _FILES = (
 
 
 def claims() -> tuple[Claim, ...]:
-    """Every claim known here, including those of installed packages."""
+    """Every claim known here, including those of installed packages.
+
+    Returns:
+        Claims in the order of the paper, then those of other packages.
+
+    Example:
+        >>> [claim.name for claim in claims()][:2]
+        ['theorem-3.2', 'theorem-3.2-full']
+    """
     found = [
         claim
         for file in _FILES
@@ -66,8 +74,18 @@ def claims() -> tuple[Claim, ...]:
 def select(names: Iterable[str]) -> tuple[Claim, ...]:
     """Claims by name, by a beginning that fits ("theorem-3.3"), or from a Python file.
 
+    Args:
+        names: Names, beginnings of names, or paths that end in .py. Files are executed.
+
+    Returns:
+        The claims; all of them for no name.
+
     Raises:
         InvalidInput: A name that no claim has, or a file without a claim.
+
+    Example:
+        >>> [claim.name for claim in select(["theorem-3.6"])]
+        ['theorem-3.6']
     """
     known = claims()
     chosen: list[Claim] = []

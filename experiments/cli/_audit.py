@@ -166,10 +166,13 @@ def _print_finding(result: Audit) -> None:
         f"{number(event.second)} {smaller}: δ({result.eps:g}) ≥ {number(found.limits.low)}."
     )
     if isinstance(event.outcome, tuple):
-        shown = " ".join(map(str, event.outcome)) or "none"
-        say(
-            f"Its most telling output, {number(event.share, 3)} of δ: items {shown}, in this order."
-        )
+        rounds = [each for each in event.outcome if isinstance(each, frozenset)]
+        if rounds:
+            parts = (" ".join(map(str, sorted(each))) or "none" for each in rounds)
+            shown = f"released {', then '.join(parts)}"
+        else:
+            shown = f"items {' '.join(map(str, event.outcome)) or 'none'}, in this order"
+        say(f"Its most telling output, {number(event.share, 3)} of δ: {shown}.")
     if isinstance(event.outcome, dict):
         came = event.outcome["released"]
         shown = " ".join(map(str, came[:8])) + (" ..." if len(came) > 8 else "")

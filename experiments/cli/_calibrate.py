@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from experiments.cli._options import (
     Delta,
     Epsilons,
     Method,
+    OutFolder,
     OutputOptions,
     contribution_bounds,
     grouped,
@@ -44,35 +46,52 @@ def calibrate(
     max_items_per_user: Bounds,
     method: Method = "split",
     mechanism: Annotated[
-        str, typer.Option(metavar="NAME", help="wgm, or bernoulli-flow with its certificate.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="wgm; or bernoulli-flow or bernoulli-flow-2 with its certificate.",
+        ),
     ] = "wgm",
     regime_map: RegimeMap = None,
+    out_folder: OutFolder = None,
     output: OutputOptions,
 ) -> None:
     """Smallest noise σ and threshold T of the weighted Gaussian mechanism, or a Bernoulli flow.
 
     Theorem 3.2 (split), or all of δ for both conditions (full). Several ε or Δ0 make a table.
-    A Bernoulli flow is certified once, in up to minutes, and kept in the user's cache folder.
+    A Bernoulli flow, in one round or in two, is certified once, in up to minutes, and kept in the
+    user's cache folder; with --out the certificate of one round, the table and a plot of holders,
+    and a manifest are written.
 
     Example: wgm calibrate --eps 1 --delta 1e-5 --max-items-per-user 100
     """
     from experiments.cli._flow import check_mechanism
+    from experiments.flow_store import NAME, TWO_ROUNDS
     from theory import calibrate
     from theory._check import invalid
 
-    check_mechanism(mechanism)
+    check_mechanism(mechanism, TWO_ROUNDS)
 
     bounds = contribution_bounds(max_items_per_user, [])
     if "max" in bounds:
         accepted = "must be a whole number from 1 to 1e9: without data there is no largest set"
         invalid("max_items_per_user", "max", accepted)
-    if mechanism == "bernoulli-flow":
+    if mechanism == TWO_ROUNDS and out_folder is not None:
+        accepted = f"is for --mechanism {NAME}; of two rounds --json tells the certificate's file"
+        invalid("out", str(out_folder), accepted)
+    if mechanism in (NAME, TWO_ROUNDS):
         if regime_map is not None:
             invalid(
                 "regime_map", str(regime_map), "draws σ and T: leave it out with this mechanism"
             )
-        _calibrate_flows(numbers("eps", eps, []), delta, [int(k) for k in bounds], output)
+        levels, counts = numbers("eps", eps, []), [int(k) for k in bounds]
+        if mechanism == TWO_ROUNDS:
+            _calibrate_two_rounds(levels, delta, counts, output)
+        else:
+            _calibrate_flows(levels, delta, counts, out_folder, output)
         return
+    if out_folder is not None:
+        invalid("out", str(out_folder), f"is for --mechanism {NAME}; σ and T: --regime-map DIR")
     records = [
         calibrate(eps=e, delta=delta, max_items_per_user=int(k), method=method)
         for k, e in product(bounds, numbers("eps", eps, []))
@@ -93,19 +112,52 @@ def calibrate(
 
 
 def _calibrate_flows(
-    levels: list[float], delta: float, bounds: list[int], output: OutputOptions
+    levels: list[float],
+    delta: float,
+    bounds: list[int],
+    out_folder: Path | None,
+    output: OutputOptions,
 ) -> None:
     """Certified flows, from their files or made now."""
-    from experiments.cli._flow import flow_entries, made_flows, print_flow
+    from experiments.cli._flow import flow_entries, made_flows, print_flow, write_flows
 
+    if out_folder is not None:
+        from experiments.sweep.store import writable_folder
+
+        writable_folder(out_folder)
     with progress("certifying", quiet=output.quiet) as update:
         flows = made_flows(levels, delta, bounds, update)
     told = [flow_entries(flow) for flow in flows]
+    files = [] if out_folder is None else write_flows(out_folder, flows, told)
+    _tell(told, print_flow, files, delta, output)
+
+
+def _calibrate_two_rounds(
+    levels: list[float], delta: float, bounds: list[int], output: OutputOptions
+) -> None:
+    """Certified flows in two rounds, from their files or made now."""
+    from experiments.cli._two_rounds import made_two_rounds, print_two_rounds, two_round_entries
+
+    with progress("certifying", quiet=output.quiet) as update:
+        flows = made_two_rounds(levels, delta, bounds, update)
+    _tell([two_round_entries(flow) for flow in flows], print_two_rounds, [], delta, output)
+
+
+def _tell(
+    told: list[dict[str, Any]],
+    print_one: Callable[[dict[str, Any]], None],
+    files: list[str],
+    delta: float,
+    output: OutputOptions,
+) -> None:
     if output.json:
-        print_json({**told[0], **({"grid": told} if len(told) > 1 else {})})
+        more: dict[str, Any] = {"grid": told} if len(told) > 1 else {}
+        print_json({**told[0], **more, **({"files": files} if files else {})})
         return
     for entry in told:
-        print_flow(entry)
+        print_one(entry)
+    if files:
+        say("Files: " + " ".join(files))
     most = f"{1 / delta:,.0f}"
     hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...", help="Show these in full: a name, its beginning, or a Python file."
+        metavar="NAME", help="Show these in full: a name, its beginning, or a Python file."
     ),
 ]
 
@@ -54,7 +54,7 @@ def _print_claim(claim: Claim) -> None:
     say(f"{claim.title} ({claim.name})", style="bold")
     said = {
         "kind": claim.kind,
-        "the paper": claim.statement,
+        "statement": claim.statement,
         "checked": claim.explicit,
         "expected": claim.expected,
     }

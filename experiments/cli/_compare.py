@@ -289,12 +289,12 @@ def _precision(result: Comparison, num_trials: int) -> str:
     rest = [entry.missing_mass for entry in result.entries if entry.kind != "exact"]
     if not rest:
         return "All numbers are exact means: no trial was needed."
-    share = 1 - len(rest) / len(result.entries)
+    exact = len(result.entries) - len(rest)
     width = max((mass.high - mass.low) / 2 for mass in rest)
     known = f"at most ± {100 * width:.2g} points" if math.isfinite(width) else "unknown"
     return (
-        f"{percent(share)} of the numbers are exact means, the others of {num_trials:,} trials; "
-        f"their 95 % intervals are {known}."
+        f"{exact:,} of {len(result.entries):,} numbers are exact means, the others of "
+        f"{num_trials:,} trials; their 95 % intervals are {known}."
     )
 
 

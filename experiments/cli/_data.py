@@ -73,8 +73,10 @@ def profile(
         print_json(told)
         return
     _print_profile(told)
+    # A power of ten well below one over the number of users.
+    delta = min(1e-5, 10.0 ** -(len(str(found.num_users)) + 1))
     hint(
-        f"Next: wgm bounds {data.shell} --eps 1 --delta 1e-5 --max-items-per-user 10,100,max",
+        f"Next: wgm bounds {data.shell} --eps 1 --delta {delta:g} --max-items-per-user 10,100,max",
         quiet=output.quiet,
     )
 

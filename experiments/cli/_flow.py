@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
 from experiments.cli._output import number, out, percent, say, table
+from experiments.flow_store import NAME
 
 if TYPE_CHECKING:
     from experiments.cells import Case
     from theory.flow import FlowCalibration
 
+Made = TypeVar("Made")
 WithFlow: TypeAlias = Annotated[
     str,
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help="wgm, or bernoulli-flow: what that would leave is told as well.",
+        help=f"wgm, or {NAME}: what that would leave is told as well.",
     ),
 ]
-MECHANISMS = ("wgm", "bernoulli-flow")
+MECHANISMS = ("wgm", NAME)
 # Kept set sizes of the table of holders.
-_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 
 
-def check_mechanism(name: str) -> None:
-    """Raise unless the mechanism has a calibration of its own."""
+def check_mechanism(name: str, *others: str) -> None:
+    """Raise unless the mechanism has exact means, or is one of the others."""
     from theory._check import invalid
 
-    if name not in MECHANISMS:
-        invalid("mechanism", name, f"must be one of {', '.join(MECHANISMS)}")
+    known = (*MECHANISMS, *others)
+    if name not in known:
+        invalid("mechanism", name, f"must be one of {', '.join(known)}")
 
 
 def made_flows(
@@ -41,16 +45,28 @@ def made_flows(
     from experiments.flow_store import stored_flow
     from theory.flow.calibration import check_flow_range
 
+    return made(stored_flow, check_flow_range, levels, delta, bounds, update)
+
+
+def made(
+    stored: Callable[..., Made],
+    check_range: Callable[[float, float, int], None],
+    levels: list[float],
+    delta: float,
+    bounds: list[int],
+    update: Callable[[int, int, str], Any],
+) -> list[Made]:
+    """Calibrations for every bound and eps from a store such as `stored_flow`."""
     points = [(eps, bound) for bound in bounds for eps in levels]
     for eps, bound in points:  # all that can be wrong is said before minutes of work
-        check_flow_range(eps, delta, bound)
+        check_range(eps, delta, bound)
     found = []
     for place, (eps, bound) in enumerate(points):
 
         def tell(stage: str, share: float, place: int = place, eps: float = eps) -> None:
             update(int(100 * (place + share)), 100 * len(points), f"ε = {eps:g}: {stage}")
 
-        found.append(stored_flow(eps=eps, delta=delta, max_items_per_user=bound, progress=tell))
+        found.append(stored(eps=eps, delta=delta, max_items_per_user=bound, progress=tell))
         update(100 * (place + 1), 100 * len(points), "")
     return found
 
@@ -62,9 +78,9 @@ def flow_entries(flow: FlowCalibration) -> dict[str, Any]:
 
     bound, certificate = flow.max_items_per_user, flow.certificate
     noise = calibrate(eps=flow.eps, delta=flow.delta, max_items_per_user=bound)
-    sizes = [t for t in dict.fromkeys((*_SIZES, bound)) if t <= bound]
+    sizes = [t for t in dict.fromkeys((*SIZES, bound)) if t <= bound]
     return {
-        "mechanism": "bernoulli-flow",
+        "mechanism": NAME,
         "eps": flow.eps,
         "delta": flow.delta,
         "max_items_per_user": bound,
@@ -125,8 +141,48 @@ def print_flow(told: dict[str, Any]) -> None:
     )
 
 
-def flow_means(case: Case, flows: list[FlowCalibration], beta: float) -> list[dict[str, Any]]:
-    """Exact mean, and what holds with probability 1 - beta, for every calibration."""
+def write_flows(
+    folder: Path, flows: list[FlowCalibration], told: list[dict[str, Any]]
+) -> list[str]:
+    """For each calibration its certificate, table and plot of holders; and a manifest.
+
+    A certificate is the whole calibration: `FlowCalibration.from_dict` proves it again.
+    """
+    import polars as pl
+
+    from experiments.plots import holders_curve, save
+    from experiments.sweep.store import manifest, write_atomic, write_json
+
+    files: list[Path] = []
+    results = []
+    for flow, entry in zip(flows, told, strict=True):
+        # Rows of several calibrations must be told apart.
+        own = {name: entry[name] for name in ("eps", "max_items_per_user")}
+        classes = [{**own, **row} for row in entry["classes"]]
+        results.append({**entry, "classes": classes})
+        end = f"eps-{flow.eps:g}-items-{flow.max_items_per_user}"
+        files.append(folder / f"certificate-{end}.json")
+        write_json(files[-1], flow.to_dict())
+        files.append(folder / f"classes-{end}.csv")
+        write_atomic(files[-1], pl.DataFrame(classes).write_csv().encode())
+        figure, numbers = holders_curve(flow)
+        files += save(figure, folder / f"holders-{end}", numbers)
+    first = told[0]
+    settings = {
+        "mechanism": NAME,
+        "eps": [flow.eps for flow in flows],
+        "delta": first["delta"],
+        "max_items_per_user": [flow.max_items_per_user for flow in flows],
+    }
+    files.append(folder / "manifest.json")
+    write_json(files[-1], manifest("calibrate", settings=settings, results=results))
+    return [str(file) for file in files]
+
+
+def flow_means(
+    case: Case, flows: list[FlowCalibration], beta: float, *, certified: bool = True
+) -> list[dict[str, Any]]:
+    """Exact mean for every calibration and, if asked for, what holds with probability 1 - beta."""
     from theory.certificates import certificate
     from theory.flow.exact import flow_miss_probabilities
 
@@ -134,14 +190,32 @@ def flow_means(case: Case, flows: list[FlowCalibration], beta: float) -> list[di
     for flow in flows:
         profile = case.profile(flow.max_items_per_user)
         misses = flow_miss_probabilities(profile, flow)
-        told.append(
-            {
-                "exact_mean": float(misses.mean_missing_mass),
-                "certificate": float(certificate(misses, beta).value),
-                "certified_delta": flow.certificate.delta,
-            }
-        )
+        entry: dict[str, Any] = {
+            "max_items_per_user": flow.max_items_per_user,
+            "exact_mean": float(misses.mean_missing_mass),
+        }
+        if certified:
+            entry["certificate"] = float(certificate(misses, beta).value)
+        told.append({**entry, "certified_delta": flow.certificate.delta})
     return told
+
+
+def best_flow(
+    case: Case, flows: list[FlowCalibration], beta: float, statistic: str
+) -> dict[str, Any]:
+    """The calibration that leaves least, as by `flow_means`, and all that were tried.
+
+    Args:
+        case: The data.
+        flows: Calibrations at several Delta0.
+        beta: Failure probability of certificates.
+        statistic: "mean", or "quantile" to compare certificates.
+    """
+    tried = flow_means(case, flows, beta, certified=statistic == "quantile")
+    name = "exact_mean" if statistic == "mean" else "certificate"
+    best = min(range(len(tried)), key=lambda place: tried[place][name])
+    (told,) = flow_means(case, [flows[best]], beta)
+    return {**told, "tried": tried}
 
 
 def flow_sentence(told: dict[str, Any], beta: float) -> str:
@@ -149,4 +223,17 @@ def flow_sentence(told: dict[str, Any], beta: float) -> str:
     return (
         f"Bernoulli flow selection would leave {percent(told['exact_mean'])} on average and, with "
         f"{100 * (1 - beta):g} % probability, at most {percent(told['certificate'])}."
+    )
+
+
+def best_flow_sentence(told: dict[str, Any], beta: float) -> str:
+    """The best calibration in words, and among which it was looked for."""
+    tried = [entry["max_items_per_user"] for entry in told["tried"]]
+    others = ", ".join(number(bound) for bound in tried)
+    among = f", the best of {others}" if len(tried) > 1 else ""
+    return (
+        f"With the same ε and δ and Δ0 = {number(told['max_items_per_user'])}{among}: "
+        + flow_sentence(told, beta)
+        + " Calibrations at hand were tried, and what --flow-max-items K[,K...] asks for; a new "
+        "one takes up to minutes."
     )

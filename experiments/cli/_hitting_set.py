@@ -6,44 +6,22 @@ from typing import Annotated
 
 import typer
 
-from experiments.cli._options import (
-    Beta,
-    DataOptions,
-    Delta,
-    Epsilons,
-    MaxItems,
-    Method,
-    NumTrials,
-    OutFolder,
-    OutputOptions,
-    Seed,
-    grouped,
-)
-from experiments.cli._selection import DomainShare, Mechanisms, Sizes, asked, run
+from experiments.cli._options import DataOptions, OutputOptions, grouped
+from experiments.cli._selection import SelectionOptions, run
 
 
 @grouped
 def hitting_set(
     data: DataOptions,
     *,
-    k: Sizes,
-    eps: Epsilons,
-    delta: Delta,
-    max_items_per_user: MaxItems,
-    mechanism: Mechanisms = None,
+    options: SelectionOptions,
     accountant: Annotated[
         str,
         typer.Option(
-            metavar="closed|exact",
-            help="Noise of user peeling: closed form, or less by the exact game at each k.",
+            metavar="closed|exact|paper",
+            help="Noise of user peeling: closed form, less by the exact game, or [K1].",
         ),
     ] = "closed",
-    domain_share: DomainShare = "0.5",
-    beta: Beta = 0.05,
-    method: Method = "split",
-    trials: NumTrials = 100,
-    seed: Seed = 0,
-    out_folder: OutFolder = None,
     output: OutputOptions,
 ) -> None:
     """The k items of which as many users as possible hold one: users missed, with error bars.
@@ -53,29 +31,7 @@ def hitting_set(
 
     Example: wgm hitting-set ratings.csv -k 10,50 --eps 1 --delta 1e-6 --max-items-per-user 100
     """
-    settings = asked(
-        k=k,
-        eps=eps,
-        delta=delta,
-        max_items_per_user=max_items_per_user,
-        beta=beta,
-        domain_share=domain_share,
-        method=method,
-        trials=trials,
-        seed=seed,
-    )
-    run(
-        "hitting-set",
-        data,
-        settings,
-        mechanism=mechanism,
-        delta=delta,
-        beta=beta,
-        method=method,
-        out_folder=out_folder,
-        output=output,
-        accountant=accountant,
-    )
+    run("hitting-set", data, options, output, accountant=accountant)
 
 
 def register(app: typer.Typer) -> None:

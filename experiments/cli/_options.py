@@ -17,22 +17,15 @@ if TYPE_CHECKING:
 
 # Options that several commands take one by one. No default for eps, delta and Delta0: none is
 # right for everybody, and a wrong delta goes unnoticed.
-Epsilons: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--eps", metavar="E[,E...]", help="Privacy parameter ε, 0 to 1e5; one or several."
-    ),
-]
+EPS_HELP = "Privacy parameter ε, 0 to 1e5; one or several."
+MAX_ITEMS_HELP = "Contribution bound Δ0; one or several; max: the largest set of the data."
+Epsilons: TypeAlias = Annotated[list[str], typer.Option("--eps", metavar="E[,E...]", help=EPS_HELP)]
 Delta: TypeAlias = Annotated[
     float, typer.Option(metavar="D", help="Privacy parameter δ in (0, 0.5], well below 1/users.")
 ]
 MaxItems: TypeAlias = Annotated[
     list[str],
-    typer.Option(
-        "--max-items-per-user",
-        metavar="K[,K...]",
-        help="Contribution bound Δ0; one or several; max: the largest set of the data.",
-    ),
+    typer.Option("--max-items-per-user", metavar="K[,K...]", help=MAX_ITEMS_HELP),
 ]
 Method: TypeAlias = Annotated[
     str, typer.Option(metavar="split|full", help="δ/2 for each condition, or all of δ for both.")
@@ -58,30 +51,39 @@ class DataOptions:
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATA]...",
+            metavar="DATA",
             help="One data set: a file, several files of one layout, or a folder of them.",
             show_default=False,
         ),
     ] = None
     preset: Annotated[
         str | None,
-        typer.Option(help="Layout of a named data set; without DATA it is read from WGM_DATA."),
+        typer.Option(
+            metavar="NAME",
+            help="Layout of a named data set; without DATA it is read from WGM_DATA.",
+        ),
     ] = None
     format: Annotated[
-        str | None, typer.Option(help="pairs, adjacency, baskets, text or posts-xml.")
+        str | None,
+        typer.Option(
+            metavar="LAYOUT", help="pairs, adjacency, baskets, text or posts-xml; else guessed."
+        ),
     ] = None
     user_column: Annotated[
-        str | None, typer.Option(help="User column: name, or number from 0.")
+        str | None, typer.Option(metavar="COLUMN", help="User column: name, or number from 0.")
     ] = None
     item_column: Annotated[
-        str | None, typer.Option(help="Item column: name, or number from 0.")
+        str | None, typer.Option(metavar="COLUMN", help="Item column: name, or number from 0.")
     ] = None
     text_column: Annotated[
-        str | None, typer.Option(help="Text column(s) to split into words, separated by commas.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,...]", help="Text column(s) to split into words, separated by commas."
+        ),
     ] = None
-    separator: Annotated[str | None, typer.Option(help="Column separator, such as ',' or tab.")] = (
-        None
-    )
+    separator: Annotated[
+        str | None, typer.Option(metavar="SEP", help="Column separator, such as ',' or tab.")
+    ] = None
     header: Annotated[
         bool | None,
         typer.Option("--header/--no-header", help="Whether the first line names the columns."),
@@ -193,7 +195,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
+                default=parameter.empty if field.default is dataclasses.MISSING else field.default,
                 annotation=fields[field.name],
             )
             for field in dataclasses.fields(group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,19 @@ from rich.text import Text
 
 from experiments.plain import plain
 
-err = Console(stderr=True, highlight=False)
+
+def _console(*, stderr: bool = False) -> Console:
+    """A console that writes no escape code with NO_COLOR set, not even for bold."""
+    plain_text = bool(os.environ.get("NO_COLOR"))
+    return Console(stderr=stderr, highlight=False, color_system=None if plain_text else "auto")
+
+
+err = _console(stderr=True)
 
 
 def out() -> Console:
     """Console on stdout; made late so that tests and pipes see their own stream."""
-    return Console(highlight=False)
+    return _console()
 
 
 class Progress(Protocol):

@@ -11,6 +11,8 @@ import typer
 from experiments.cli._cases import Scan, one_case
 from experiments.cli._flow import (
     WithFlow,
+    best_flow,
+    best_flow_sentence,
     check_mechanism,
     flow_means,
     flow_sentence,
@@ -29,6 +31,7 @@ from experiments.cli._options import (
 from experiments.cli._output import hint, print_json, progress, say, warn_about_delta
 from experiments.cli._plan_text import entries, notes, print_plan, settings
 from experiments.cli._zipf import ZipfOptions, renamed
+from experiments.flow_store import NAME
 
 if TYPE_CHECKING:
     from experiments.cells import Case
@@ -72,6 +75,13 @@ def plan(
     beta: Beta = 0.05,
     method: Method = "split",
     mechanism: WithFlow = "wgm",
+    flow_max_items: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K[,K...]",
+            help="Also try a Bernoulli flow at these Δ0; one that is new takes up to minutes.",
+        ),
+    ] = None,
     scan: Scan = False,
     every: Annotated[
         bool, typer.Option("--all", help="Try every Δ0, however long it takes.")
@@ -92,8 +102,10 @@ def plan(
     )
     asked.check(method)
     check_mechanism(mechanism)
-    if mechanism == "bernoulli-flow" and find == "pairs":
-        raise DataError(f"--mechanism {mechanism}", "needs --find max-items or --find eps")
+    if mechanism == NAME and find == "pairs":
+        accepted = "is not there for --find pairs; it needs --find max-items or --find eps"
+        raise DataError(f"--mechanism {mechanism}", accepted)
+    more = _flow_bounds(flow_max_items, find, mechanism)
     if every and find != "max-items":
         raise DataError("--all", f"says nothing to --find {find}; leave it out")
     with progress("planning", quiet=output.quiet) as update:
@@ -103,11 +115,17 @@ def plan(
     warn_about_delta(delta, int(about["users"] * times))
     said = [*notes(found, public=zipf.given), *asked.notes]
     told = entries(asked.name, about, found, said)
-    if mechanism == "bernoulli-flow":
+    if mechanism == NAME:
         noise = found.outcome.calibration
+        bounds = [noise.max_items_per_user]
+        if find == "max-items":
+            bounds = _tried_bounds(noise.eps, delta, more, bounds[0])
         with progress("certifying", quiet=output.quiet) as update:
-            flows = made_flows([noise.eps], delta, [noise.max_items_per_user], update)
-        (told["bernoulli_flow"],) = flow_means(asked.case(), flows, beta)
+            flows = made_flows([noise.eps], delta, bounds, update)
+        if find == "max-items":
+            told["bernoulli_flow"] = best_flow(asked.case(), flows, beta, statistic)
+        else:
+            (told["bernoulli_flow"],) = flow_means(asked.case(), flows, beta)
     if out_folder is not None:
         told["files"] = _write(out_folder, asked, found, told)
     if output.json:
@@ -115,7 +133,9 @@ def plan(
         return
     print_plan(asked.name, about, found, said)
     if "bernoulli_flow" in told:
-        say("", "With the same ε, δ and Δ0, " + flow_sentence(told["bernoulli_flow"], beta))
+        flow = told["bernoulli_flow"]
+        same = "With the same ε, δ and Δ0, " + flow_sentence(flow, beta)
+        say("", best_flow_sentence(flow, beta) if "tried" in flow else same)
     if "files" in told:
         say("", "Files: " + " ".join(told["files"]))
     if data.given and find == "max-items":
@@ -124,6 +144,31 @@ def plan(
             f"--max-items-per-user {found.answer}",
             quiet=output.quiet,
         )
+
+
+def _flow_bounds(asked: list[str] | None, find: str, mechanism: str) -> list[int]:
+    """Further Δ0 at which a flow is to be tried."""
+    from experiments.loading.errors import DataError
+    from theory._check import invalid
+
+    if asked is None:
+        return []
+    if mechanism != NAME or find != "max-items":
+        needed = f"needs --mechanism {NAME} and --find max-items"
+        raise DataError("--flow-max-items", needed)
+    bounds = contribution_bounds(asked, [])
+    if "max" in bounds:
+        invalid("flow_max_items", "max", "must be whole numbers from 1 to 1000")
+    return [int(bound) for bound in bounds]
+
+
+def _tried_bounds(eps: float, delta: float, more: list[int], best: int) -> list[int]:
+    """Δ0 of the flows to try: those asked for, those that exist, or else near WGM's best one."""
+    from experiments.flow_store import ready_bounds
+    from theory.flow.calibration import LARGEST_MAX_ITEMS
+
+    tried = sorted({*more, *ready_bounds(eps, delta)})
+    return tried or [min(best, LARGEST_MAX_ITEMS)]
 
 
 # ---- the question

@@ -47,10 +47,11 @@ def report(
     Example: wgm report results/verify-20260101-120000
     """
     from experiments.report import Content, headline_of, read_results, render
+    from experiments.report.writing import PAGE
     from experiments.sweep.store import writable_folder, write_atomic
 
     folder = read_results(results)
-    page = results / "report.html" if html is None else html
+    page = results / PAGE if html is None else html
     for name, file in (("output", page), ("markdown", markdown), ("latex", latex)):
         check_output(name, file)
     content = Content.of(folder)

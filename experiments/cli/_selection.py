@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.cli._options import DataOptions, OutputOptions, contribution_bounds, numbers
+from experiments.cli._options import (
+    Beta,
+    DataOptions,
+    Delta,
+    Epsilons,
+    MaxItems,
+    Method,
+    NumTrials,
+    OutFolder,
+    OutputOptions,
+    Seed,
+    contribution_bounds,
+    numbers,
+)
 from experiments.cli._output import (
     hint,
     name_text,
@@ -25,20 +38,35 @@ if TYPE_CHECKING:
     from experiments.selection.compare import Comparison
     from experiments.selection.methods import Task
 
-Sizes: TypeAlias = Annotated[
-    list[str],
-    typer.Option("--k", "-k", metavar="K[,K...]", help="Items to select; one or several."),
-]
-Mechanisms: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--mechanism", metavar="NAME", help="Compare these only; repeatable. All."),
-]
-DomainShare: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        metavar="A[,B]", help="Share of ε and δ for the domain, and if given for the selection."
-    ),
-]
+
+@dataclasses.dataclass(frozen=True)
+class SelectionOptions:
+    """Options of both selections."""
+
+    k: Annotated[
+        list[str],
+        typer.Option("--k", "-k", metavar="K[,K...]", help="Items to select; one or several."),
+    ]
+    eps: Epsilons
+    delta: Delta
+    max_items_per_user: MaxItems
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compare these only; repeatable. All."),
+    ] = None
+    domain_share: Annotated[
+        str,
+        typer.Option(
+            metavar="A[,B]",
+            help="Share of ε and δ for the domain, and if given for the selection.",
+        ),
+    ] = "0.5"
+    beta: Beta = 0.05
+    method: Method = "split"
+    trials: NumTrials = 100
+    seed: Seed = 0
+    out_folder: OutFolder = None
+
 
 # Metric, heading and unit of each table.
 _TABLES = {
@@ -80,94 +108,83 @@ class Asked:
     seed: int
 
 
-def asked(
-    *,
-    k: list[str],
-    eps: list[str],
-    delta: float,
-    max_items_per_user: list[str],
-    beta: float,
-    domain_share: str,
-    method: str,
-    trials: float,
-    seed: int,
-) -> Asked:
+def _asked(options: SelectionOptions) -> Asked:
     """Everything that can be wrong without the data, said before they are read."""
     import numpy as np
 
     from theory import Budget, calibrate
     from theory._check import check_beta, check_count, invalid
 
-    sizes = sorted({check_count("k", size) for size in numbers("k", k, [])})
-    levels = numbers("eps", eps, [])
-    bounds = contribution_bounds(max_items_per_user, [])
+    sizes = sorted({check_count("k", size) for size in numbers("k", options.k, [])})
+    levels = numbers("eps", options.eps, [])
+    bounds = contribution_bounds(options.max_items_per_user, [])
     if len(bounds) != 1:
         invalid("max_items_per_user", ",".join(map(str, bounds)), "must be one number, or max")
-    shares = numbers("domain_share", [domain_share], [])
+    shares = numbers("domain_share", [options.domain_share], [])
     pair = (shares[0], shares[1] if len(shares) == 2 else 1 - shares[0])
     if len(shares) > 2 or not 0 < pair[0] < 1 or abs(sum(pair) - 1) > 1e-12:
         invalid(
-            "domain_share", domain_share,
+            "domain_share", options.domain_share,
             "must be one share in (0, 1), or two that add up to 1",
         )  # fmt: skip
     for level in levels:
         if level == 0:
             invalid("eps", level, "must be a number in (0, 1e5]")
-        Budget(level, delta, pair, pair)
-    calibrate(eps=np.array(levels), delta=delta, max_items_per_user=1, method=method)
-    check_beta(beta)
+        Budget(level, options.delta, pair, pair)
+    calibrate(
+        eps=np.array(levels), delta=options.delta, max_items_per_user=1, method=options.method
+    )
+    check_beta(options.beta)
     return Asked(
         eps=levels,
         k=sizes,
         max_items_per_user=bounds[0],
         shares=pair,
-        num_trials=check_count("num_trials", trials, maximum=10**6),
-        seed=check_count("seed", seed, minimum=0, maximum=2**63 - 1),
+        num_trials=check_count("num_trials", options.trials, maximum=10**6),
+        seed=check_count("seed", options.seed, minimum=0, maximum=2**63 - 1),
     )
 
 
 def run(
     task: Task,
     data: DataOptions,
-    settings: Asked,
-    *,
-    mechanism: list[str] | None,
-    delta: float,
-    beta: float,
-    method: str,
-    out_folder: Path | None,
+    options: SelectionOptions,
     output: OutputOptions,
+    *,
     k_bar: list[str] | None = None,
     conversion: str = "paper",
     accountant: str = "closed",
 ) -> None:
     """Compare, print and write."""
+    settings = _asked(options)
     from experiments.selection import compare, methods
 
     sizes = {} if k_bar is None else {"k_bar": ",".join(k_bar).split(",")}
-    chosen = methods(task, mechanism or (), conversion=conversion, accountant=accountant, **sizes)
-    if out_folder is not None:
+    chosen = methods(
+        task, options.mechanism or (), conversion=conversion, accountant=accountant, **sizes
+    )
+    if options.out_folder is not None:
         from experiments.sweep.store import writable_folder
 
-        writable_folder(out_folder)
+        writable_folder(options.out_folder)
     found = data.load()
     bound = settings.max_items_per_user
     count = found.max_set_size if bound == "max" else int(bound)
-    warn_about_delta(delta, found.num_users)
+    warn_about_delta(options.delta, found.num_users)
     with progress("sampling", quiet=output.quiet) as update:
         result = compare(
             found,
             task,
             chosen,
             eps=settings.eps,
-            delta=delta,
+            delta=options.delta,
             k=settings.k,
             max_items_per_user=count,
             num_trials=settings.num_trials,
             seed=settings.seed,
-            beta=beta,
+            beta=options.beta,
             domain_share=settings.shares[0],
-            method=method,
+            method=options.method,
             conversion=conversion,
             accountant=accountant,
             dataset=data.name,
@@ -176,14 +193,14 @@ def run(
     recorded = {
         **data.settings,
         **dataclasses.asdict(settings),
-        "delta": delta,
-        "beta": beta,
-        "method": method,
+        "delta": options.delta,
+        "beta": options.beta,
+        "method": options.method,
         "conversion": conversion,
         "accountant": accountant,
         "methods": [each.label for each in chosen],
     }
-    files = [] if out_folder is None else _write(out_folder, result, recorded)
+    files = [] if options.out_folder is None else _write(options.out_folder, result, recorded)
     if output.json:
         print_json({**_entries(result), **({"files": files} if files else {})})
         return
@@ -193,7 +210,7 @@ def run(
     other = "hitting-set" if task == "top-k" else "topk"
     hint(
         f"Next: wgm {other} {data.shell} -k {','.join(map(str, settings.k))} --eps "
-        f"{settings.eps[0]:g} --delta {delta:g} --max-items-per-user {bound}",
+        f"{settings.eps[0]:g} --delta {options.delta:g} --max-items-per-user {bound}",
         quiet=output.quiet,
     )
 
@@ -257,7 +274,11 @@ def _print(result: Comparison) -> None:
         for metric, heading, unit in _TABLES[result.task]:
             part = [r for r in rows if r["eps"] == eps and r["metric"] == metric]
             _print_table(result, part, f"ε = {eps:g} · {heading}, {unit}")
-    legend = _LEGENDS[result.task]
+    noise = {
+        "top-k": f" Noise of peeling: conversion {result.conversion}.",
+        "hitting-set": f" Noise of user peeling: accountant {result.accountant}.",
+    }
+    legend = _LEGENDS[result.task] + noise[result.task]
     if any(m.public_domain for m in result.methods):
         legend += " *: takes the union of all sets as public."
     if not all(m.private for m in result.methods):

@@ -35,9 +35,12 @@ from experiments.cli._output import (
 )
 
 if TYPE_CHECKING:
-    from theory import UserItems
+    import polars as pl
+
+    from theory import Calibration, MissProbabilities, Profile, UserItems
     from wgm_jax import Trials
 
+_BETA = 0.05  # of the bounds that the histogram marks
 _METRICS = ("missing_mass", "max_missing_mass", "num_released")
 
 
@@ -64,8 +67,8 @@ def simulate(
     """Missing mass over independent trials of a mechanism.
 
     Several ε are served by the same draws. With --out the numbers of every trial are written to
-    trials.parquet, with a manifest. Floating-point noise and a reproducible generator: for
-    simulation, never for a release.
+    trials.parquet, with a histogram (exact mean and bounds marked) and a manifest. Floating-point
+    noise and a reproducible generator: for simulation, never for a release.
 
     Example: wgm simulate ratings.csv --eps 1 --delta 1e-5 --max-items-per-user 100 --trials 2000
     """
@@ -93,13 +96,17 @@ def simulate(
         writable_folder(out_folder)
     warn_about_delta(delta, found.num_users)
 
+    from experiments.exact_misses import exact_misses
+    from experiments.flow_store import make_ready
+    from theory import Profile
     from wgm_jax import simulate
 
-    if mechanism == "bernoulli-flow":
-        from experiments.flow_store import ready_flows
-
-        with progress("certifying", quiet=output.quiet) as update:
-            ready_flows(calibration, lambda stage, share: update(int(100 * share), 100, stage))
+    with progress("certifying", quiet=output.quiet) as update:
+        make_ready(
+            mechanism,
+            calibration,
+            lambda stage, share: update(int(100 * share), 100, stage),
+        )
     with progress("sampling", quiet=output.quiet) as update:
         result = simulate(
             found,
@@ -111,8 +118,16 @@ def simulate(
             devices=_devices(device),
             progress=update,
         )
-    told = [_entries(data.name, found, result, index) for index in range(len(levels))]
-    files = [] if out_folder is None else _write(out_folder, data, asked[0], result, told)
+    profile = Profile.from_user_items(found, max_items_per_user=count)
+    misses = exact_misses(mechanism, profile, calibration)
+    told = [
+        {**_entries(data.name, found, result, index), **reference}
+        for index, reference in enumerate(_references(profile, calibration, misses))
+    ]
+    files = []
+    if out_folder is not None:
+        marks = _marks(profile, misses, result, told)
+        files = _write(out_folder, data, asked[0], result, told, marks)
     if output.json:
         more: dict[str, Any] = {"grid": told} if len(told) > 1 else {}
         more |= {"files": files} if files else {}
@@ -168,7 +183,6 @@ def _entries(name: str, data: UserItems, trials: Trials, index: int) -> dict[str
         "trials": trials.num_trials,
         "seed": trials.seed,
         **{metric: _summary(trials, metric, index) for metric in _METRICS},
-        **_references(data, trials, index),
         "items": data.num_items,
         "seconds": trials.run_seconds + trials.compile_seconds,
         "run_seconds": trials.run_seconds,
@@ -195,24 +209,18 @@ def _summary(trials: Trials, metric: str, index: int) -> dict[str, float]:
     return told | {name: empirical_quantile(values, q) for name, q in levels.items()}
 
 
-def _references(data: UserItems, trials: Trials, index: int) -> dict[str, Any]:
-    """What theory says of the mean: the least of all mechanisms, and its own where known."""
-    from theory import Profile, instance_lower_bound, miss_probabilities
-    from theory.flow.exact import flow_miss_probabilities
-    from wgm_jax.set_union.flows import known_flow
+def _references(
+    profile: Profile, noise: Calibration, misses: MissProbabilities | None
+) -> list[dict[str, Any]]:
+    """What theory says of the mean at every eps: the least of all, and its own where known."""
+    from theory import instance_lower_bound
 
-    noise = trials.calibration[index]
-    profile = Profile.from_user_items(data, max_items_per_user=noise.max_items_per_user)
-    misses = None
-    if trials.mechanism == "wgm":
-        misses = miss_probabilities(profile, noise)
-    elif trials.mechanism == "bernoulli-flow":
-        flow = known_flow(noise.eps, noise.delta, noise.max_items_per_user)
-        misses = flow_miss_probabilities(profile, flow)
-    return {
-        "lower_bound": float(instance_lower_bound(profile, eps=noise.eps, delta=noise.delta).value),
-        "exact_mean": None if misses is None else misses.mean_missing_mass,
-    }
+    least = instance_lower_bound(profile, eps=noise.eps, delta=noise.delta).value
+    own = [None] * len(noise) if misses is None else misses.mean_missing_mass.tolist()
+    return [
+        {"lower_bound": bound, "exact_mean": mean}
+        for bound, mean in zip(least.tolist(), own, strict=True)
+    ]
 
 
 def _print(told: list[dict[str, Any]]) -> None:
@@ -242,11 +250,19 @@ def _print(told: list[dict[str, Any]]) -> None:
 
 
 def _write(
-    folder: Path, data: DataOptions, asked: int | str, trials: Trials, told: list[dict[str, Any]]
+    folder: Path,
+    data: DataOptions,
+    asked: int | str,
+    trials: Trials,
+    told: list[dict[str, Any]],
+    marks: pl.DataFrame,
 ) -> list[str]:
+    """Numbers of every trial, their histogram, and where they come from."""
+    from experiments.plots import save
+    from experiments.plots.histogram import mass_histogram
     from experiments.sweep.store import manifest, write_atomic, write_json
 
-    noise = trials.calibration
+    noise, frame = trials.calibration, trials.to_frame()
     settings = {
         **data.settings,
         "eps": noise.eps.tolist(),
@@ -256,14 +272,42 @@ def _write(
         "mechanism": trials.mechanism,
         "trials": trials.num_trials,
     }
-    write_atomic(folder / "trials.parquet", trials.to_frame().write_parquet)
+    write_atomic(folder / "trials.parquet", frame.write_parquet)
+    title = f"{data.name}, {trials.mechanism}, Δ0 = {told[0]['max_items_per_user']:,}"
+    figure, plotted = mass_histogram(frame, marks, title=title)
+    drawn = save(figure, folder / "histogram", plotted)
     write_json(
         folder / "manifest.json",
         manifest(
             "simulate", settings=settings, seeds=trials.seed, sampler=trials.sampler, results=told
         ),
     )
-    return [str(folder / name) for name in ("trials.parquet", "manifest.json")]
+    names = ["trials.parquet", *(path.name for path in drawn), "manifest.json"]
+    return [str(folder / name) for name in names]
+
+
+def _marks(
+    profile: Profile,
+    misses: MissProbabilities | None,
+    trials: Trials,
+    told: list[dict[str, Any]],
+) -> pl.DataFrame:
+    """What the histogram marks at every eps; bounds are at beta = 0.05, and [U2*] is of wgm."""
+    import polars as pl
+
+    from experiments.exact_misses import WGM
+    from theory import hinge_bound, instance_bound
+
+    frame = pl.DataFrame(
+        [{name: row[name] for name in ("eps", "lower_bound", "exact_mean")} for row in told],
+        schema_overrides={"exact_mean": pl.Float64},
+    )
+    if misses is not None:
+        frame = frame.with_columns(certificate=hinge_bound(misses, _BETA).value)
+    if trials.mechanism == WGM:
+        instance = instance_bound(profile, trials.calibration, _BETA, tau="u1_star")
+        frame = frame.with_columns(upper_instance_star=instance.value)
+    return frame
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.cli._options import (
+    EPS_HELP,
+    MAX_ITEMS_HELP,
     Beta,
     DataOptions,
+    Delta,
     Method,
     NumTrials,
     OutFolder,
@@ -23,6 +26,7 @@ from experiments.cli._options import (
 from experiments.cli._output import (
     hint,
     name_text,
+    number,
     out,
     print_json,
     progress,
@@ -31,6 +35,7 @@ from experiments.cli._output import (
     warn,
     warn_about_delta,
 )
+from experiments.plain import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,23 +49,30 @@ def verify(
     *,
     claim: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|FILE", help="Claims to judge: names, or Python files. All."),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Claims to judge: a name, its beginning, or a Python file; repeatable. All.",
+        ),
     ] = None,
     eps: Annotated[
         list[str] | None,
-        typer.Option(metavar="E", help="Privacy parameter(s).", show_default="0.1,1"),
+        typer.Option(metavar="E[,E...]", help=EPS_HELP, show_default="0.1,1"),
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Privacy parameter.")] = 1e-5,
+    delta: Delta = 1e-5,
     beta: Beta = 0.05,
     max_items_per_user: Annotated[
         list[str] | None,
-        typer.Option(metavar="K|max", help="Contribution bound(s) Δ0.", show_default="1,10,max"),
+        typer.Option(metavar="K[,K...]", help=MAX_ITEMS_HELP, show_default="1,10,max"),
     ] = None,
     method: Method = "split",
     trials: NumTrials = 1000,
     max_trials: Annotated[
         float,
-        typer.Option(metavar="R", help="Add trials to undecided claims, up to this many a cell."),
+        typer.Option(
+            metavar="R",
+            help="Add trials to undecided claims, up to this many a cell.",
+            show_default="no more",
+        ),
     ] = 0,
     exact: Annotated[
         bool,
@@ -68,7 +80,8 @@ def verify(
     ] = False,
     seed: Seed = 0,
     level: Annotated[
-        float, typer.Option(metavar="A", help="Family-wise level of each kind of error.")
+        float,
+        typer.Option(metavar="A", help="Family-wise level of each kind of error, in (0, 0.5]."),
     ] = 0.01,
     out_folder: OutFolder = None,
     junit: Annotated[
@@ -79,8 +92,8 @@ def verify(
 ) -> int:
     """Judge the paper's claims on a synthetic Zipfian grid, or on your data.
 
-    Results (verdicts and cells as Parquet and CSV, plots as SVG and PDF, a manifest) go to --out,
-    by default a new folder under results/.
+    Results (a report as one HTML file, verdicts and cells as Parquet and CSV, plots as SVG and PDF,
+    a manifest) go to --out, by default a new folder under results/.
 
     Example: wgm verify ratings.csv --user-column user --item-column item
     """
@@ -141,6 +154,9 @@ def verify(
         "data": data.settings if data.given else "default grid",
     }
     files = write(result, folder, settings=recorded)
+    page = _write_page(folder)
+    if page is not None:
+        files.append(page.name)
     if junit is not None:
         _write_junit(junit, result, recorded)
     if output.json:
@@ -156,10 +172,28 @@ def verify(
     _print(result)
     for note in _censored(result):
         warn(note)
-    say("", _summary(result), f"Results: {folder}/ ({len(files)} files, see manifest.json)")
+    say(
+        "",
+        *_witnesses(result),
+        _summary(result),
+        f"Results: {folder}/ ({len(files)} files, see manifest.json)",
+    )
+    if page is not None:
+        say(f"Report: {page} ({page.stat().st_size / 1e6:.1f} MB)")
     then = "" if data.given else " · wgm verify your.csv --user-column user --item-column item"
-    hint(f"Next: wgm report {folder}{then}", quiet=output.quiet)
+    hint(f"Next: open the report in a browser{then}", quiet=output.quiet)
     return result.status
+
+
+def _write_page(folder: Path) -> Path | None:
+    """The report; whatever goes wrong there, the results are written and the verdicts stand."""
+    try:
+        from experiments.report.writing import write_page
+
+        return write_page(folder)
+    except Exception as error:
+        warn(f"no report: {type(error).__name__}: {error}; the results are complete without it")
+        return None
 
 
 def _write_junit(file: Path, result: Verification, settings: dict[str, Any]) -> None:
@@ -210,6 +244,23 @@ def _range(slack: tuple[float, float] | None) -> str:
         return "–"
     low, high = (f"{v:.2g}" if v < 100 else f"{v:.0f}" if v < 1e4 else ">9999" for v in slack)
     return f"{low}×" if low == high else f"{low}–{high}×"
+
+
+def _witnesses(result: Verification) -> list[str]:
+    """Of every claim that is refuted and should hold, the cell where it fails by most."""
+    told = []
+    for outcome in result.outcomes:
+        wrong = [v for v in outcome.verdicts if v.verdict == "refuted" and v.success is False]
+        if not wrong:
+            continue
+        worst = min(wrong, key=lambda v: 1.0 if v.slack is None else v.slack)
+        where = ", ".join(f"{name} = {value}" for name, value in plain(worst.cell).items())
+        line = f"{outcome.claim.name} fails most at {where}: it says {number(worst.bound)}"
+        line += "" if worst.observed is None else f", {number(worst.observed)} is seen"
+        if worst.exceedances is not None:
+            line += f", beyond it in {worst.exceedances:,} of {worst.trials:,} trials"
+        told.append(line + ".")
+    return told
 
 
 def _summary(result: Verification) -> str:

@@ -17,6 +17,8 @@ from experiments.cli import (
     _claims,
     _compare,
     _data,
+    _errata,
+    _figure,
     _hitting_set,
     _plan,
     _report,
@@ -25,12 +27,25 @@ from experiments.cli import (
     _topk,
     _verify,
 )
+from experiments.cli._help import App, HelpGroup
 
-app = typer.Typer(
+_EPILOG = """
+Exit status: 0 done, or as claimed; 1 a claim, an erratum or a cell of a sweep fails, or a mechanism
+that claims to be private is accused; 2 bad input; 3 undecided within the trials allowed; 130
+interrupted.
+
+Results go to stdout, progress and hints to stderr; --json prints one object for scripts. Colours
+only on a terminal, and not with NO_COLOR set. wgm --install-completion lets the shell complete
+commands and options.
+"""
+
+app = App(
     name="wgm",
     help="Do the theorems on missing mass hold on your data? Bounds, simulations, verdicts.",
-    epilog="Exit status: 0 as claimed, 1 a claim fails, 2 bad input, 3 undecided within the cap.",
+    epilog=_EPILOG,
+    cls=HelpGroup,
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -44,10 +59,12 @@ for module in (
     _compare,
     _topk,
     _hitting_set,
+    _figure,
     _audit,
     _bench,
     _calibrate,
     _claims,
+    _errata,
 ):
     module.register(app)
 
@@ -59,6 +76,7 @@ _OPTIONS = {
     "text": "text-column",
 }
 _BAD_INPUT = 2
+_MOST_NAMES = 40
 _INTERRUPTED = 130
 
 
@@ -89,10 +107,24 @@ def describe(error: Any) -> str:
     # A number as it was typed: 2, not 2.0.
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
     value = str(int(value)) if whole else str(value)
+    accepted = _shorter(error.accepted, value)
     value = value if len(value) <= 80 else value[:77] + "..."
     if option.isupper():  # an argument, not an option
-        return f"{option}{f' {value}:' if value else ''} {error.accepted}"
-    return f"--{option} {value}: {option.replace('-', '_')} {error.accepted}"
+        return f"{option}{f' {value}:' if value else ''} {accepted}"
+    return f"--{option} {value}: {option.replace('-', '_')} {accepted}"
+
+
+def _shorter(accepted: str, value: str) -> str:
+    """A long list of names as its first ones, and the one that was perhaps meant."""
+    start, found, listed = accepted.partition("one of ")
+    names = listed.split(", ")
+    if not found or len(names) <= _MOST_NAMES:
+        return accepted
+    import difflib
+
+    near = difflib.get_close_matches(value, names, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"{start}one of {', '.join(names[:4])}, ... ({len(names)} in all){meant}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -139,6 +171,9 @@ def _message(error: Exception, arguments: list[str]) -> str | None:
     if isinstance(error, OSError):
         return f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}"
     usage_error = typer.BadParameter.__mro__[1]
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error.format_message()}\n")  # pyright: ignore[reportAttributeAccessIssue]
+        return ""
     if isinstance(error, usage_error):
         return _usage(error.format_message(), arguments)  # pyright: ignore[reportAttributeAccessIssue]
     return None

@@ -50,8 +50,11 @@ def competitors(labels: Sequence[str] | None = None) -> tuple[Competitor, ...]:
 
     Args:
         labels: Names as in `wgm mechanisms`; "NAME (full)" is the full calibration. Mechanisms that
-            are not private take part only if named, and so does the Bernoulli flow, whose first
-            calibration takes up to a minute for every eps and Delta0.
+            are not private take part only if named, and so do the Bernoulli flows, whose first
+            calibration takes minutes for every eps and Delta0.
+
+    Returns:
+        One `Competitor` each, in the order asked for.
 
     Raises:
         InvalidInput: A label is unknown, or there is none.
@@ -69,7 +72,8 @@ def competitors(labels: Sequence[str] | None = None) -> tuple[Competitor, ...]:
         if _uses_method(info.name):
             known[info.name + _FULL] = Competitor(info.name + _FULL, info.name, "full", *flags)
     if labels is None:
-        return tuple(c for c in known.values() if c.private and c.name != flow_store.NAME)
+        slow = (flow_store.NAME, flow_store.TWO_ROUNDS)
+        return tuple(c for c in known.values() if c.private and c.name not in slow)
     if not labels:
         invalid("mechanism", "", "must name at least one mechanism")
     for label in labels:

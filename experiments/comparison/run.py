@@ -20,11 +20,10 @@ from experiments.comparison.trials import (
     is_deterministic,
     is_integrable,
 )
-from theory import Profile, UserItems, calibrate, instance_lower_bound, miss_probabilities
+from experiments.exact_misses import EXACT, exact_misses
+from theory import Profile, UserItems, calibrate, instance_lower_bound
 from theory._check import check_count, check_delta, check_max_items_per_user, invalid
 from theory.calibration import Calibration
-from theory.flow.exact import flow_miss_probabilities
-from wgm_jax.wgm import WeightedGaussian
 
 if TYPE_CHECKING:
     import polars as pl
@@ -170,6 +169,13 @@ class Comparison:
 def above_by(mass: Estimate, other: Estimate) -> Estimate:
     """By which share one missing mass is above another; limits hold if both intervals do.
 
+    Args:
+        mass: A missing mass.
+        other: What it is compared with, above 0.
+
+    Returns:
+        The share, negative where it is below; its interval is the widest that the two allow.
+
     Example:
         >>> above_by(Estimate(0.55, 0.55, 0.55), Estimate(0.5, 0.44, 0.55)).high
         0.25
@@ -202,9 +208,10 @@ def compare(
     """Compare set-union mechanisms at equal (eps, delta) and Delta0.
 
     The weighted Gaussian mechanism and the Bernoulli flow by their exact means; mechanisms of the
-    common frame by trials with the noise of the last round integrated out, a single one where
-    nothing else is random; others by `wgm_jax.simulate`. Users come in stored order, items of a
-    user in the order of their names: neither depends on other users.
+    common frame, and the Bernoulli flow in two rounds, by trials with the noise of the last round
+    integrated out, a single one where nothing else is random; others by `wgm_jax.simulate`. Users
+    come in stored order, items of a user in the order of their names: neither depends on other
+    users.
 
     Args:
         data: The data set.
@@ -314,15 +321,23 @@ class _Field:
     ) -> tuple[str, np.ndarray, np.ndarray]:
         """Kind, missing masses and numbers of released items, (trials, points)."""
         data, mechanism = self._data, who.mechanism
-        flow = who.name == flow_store.NAME
-        if flow or isinstance(mechanism, WeightedGaussian):
+        if who.name in EXACT:
             profile = Profile.from_user_items(data, max_items_per_user=self._bound)
-            if flow:
-                miss = flow_miss_probabilities(profile, flow_store.ready_flows(calibration))
-            else:
-                miss = miss_probabilities(profile, calibration)
+            miss = exact_misses(who.name, profile, calibration)
+            assert miss is not None  # of users, items are known
             released = data.num_items - np.asarray(miss.mean_missed)
             return "exact", np.asarray(miss.mean_missing_mass)[None], released[None]
+        if who.name == flow_store.TWO_ROUNDS:
+            from wgm_jax.set_union.two_round_trials import TwoRoundTrials
+
+            runs = [
+                TwoRoundTrials(data, flow, self._seed)
+                for flow in flow_store.ready_two_rounds(calibration)
+            ]
+            found = [
+                [run.conditional_means(trial) for run in runs] for trial in range(self._trials)
+            ]
+            return "integrated", *np.moveaxis(np.array(found), 2, 0)
         if not is_integrable(mechanism):
             from wgm_jax import simulate
 

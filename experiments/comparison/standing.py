@@ -30,7 +30,27 @@ def least(
     among: Callable[[Competitor], bool],
     max_items_per_user: int | None = None,
 ) -> Entry | None:
-    """The entry that leaves least at one eps, at one Delta0 or over all; None if there is none."""
+    """The entry that leaves least at one eps, at one Delta0 or over all; None if there is none.
+
+    Args:
+        comparison: The comparison.
+        eps: Privacy parameter.
+        among: Whether a mechanism takes part.
+        max_items_per_user: Delta0; None for all that were compared.
+
+    Returns:
+        The entry, or None.
+
+    Example:
+        >>> from experiments.comparison import compare, is_private, least
+        >>> from theory import UserItems
+        >>> data = UserItems.from_sets([{0, 1}] * 40 + [{1}] * 10)
+        >>> found = compare(data, eps=[1.0], delta=1e-5, max_items_per_user=[1, 2],
+        ...                 mechanisms=["wgm"])
+        >>> entry = least(found, 1.0, is_private)
+        >>> entry.max_items_per_user, round(entry.missing_mass.mean, 3)
+        (2, 0.002)
+    """
     found = [
         entry
         for entry in comparison.entries
@@ -52,8 +72,11 @@ def distances(
         eps: Privacy parameter.
         among: Whether a mechanism is one of the others.
 
+    Returns:
+        One `Distance` per Delta0, in the order of the comparison.
+
     Example:
-        >>> from experiments.comparison import compare
+        >>> from experiments.comparison import compare, distances
         >>> from theory import UserItems
         >>> data = UserItems.from_sets([{0}] * 20 + [{1}] * 10)
         >>> found = compare(data, eps=[1.0], delta=1e-5, max_items_per_user=[1],
@@ -71,10 +94,34 @@ def distances(
 
 
 def is_private(competitor: Competitor) -> bool:
-    """Claims (eps, delta)-DP."""
+    """Claims (eps, delta)-DP.
+
+    Args:
+        competitor: One of the mechanisms compared.
+
+    Returns:
+        Whether it does.
+
+    Example:
+        >>> from experiments.comparison import competitors, is_private
+        >>> [is_private(c) for c in competitors(["wgm", "policy-greedy-published"])]
+        [True, False]
+    """
     return competitor.private
 
 
 def is_private_policy(competitor: Competitor) -> bool:
-    """Claims (eps, delta)-DP, and users act one after the other."""
+    """Claims (eps, delta)-DP, and users act one after the other.
+
+    Args:
+        competitor: One of the mechanisms compared.
+
+    Returns:
+        Whether it does, and they do.
+
+    Example:
+        >>> from experiments.comparison import competitors, is_private_policy
+        >>> [is_private_policy(c) for c in competitors(["wgm", "policy-laplace"])]
+        [False, True]
+    """
     return competitor.private and competitor.sequential

@@ -22,6 +22,10 @@ class Layout:
         header: Whether the first line names the columns.
         keep: Column and value of the rows to keep.
         unescape: Whether texts hold HTML entities to be undone.
+
+    Example:
+        >>> Layout(format="baskets", separator=" ") == PRESETS["retail"]
+        True
     """
 
     format: str = "pairs"
@@ -54,6 +58,7 @@ PRESETS: dict[str, Layout] = {
     "retail": Layout(format="baskets", separator=" "),
     "stackexchange-beer": Layout(format="posts-xml", unescape=True),
 }
+"""Layouts of the public data sets, by name."""
 
 
 def get_preset(name: str) -> Layout:
@@ -71,6 +76,15 @@ def data_folder() -> Path | None:
     """Folder of the data collection, one folder per data set, or None if there is none.
 
     It is `WGM_DATA`; without that, `shared/data` beside the checkout.
+
+    Returns:
+        The folder; `WGM_DATA` is not checked to exist.
+
+    Example:
+        >>> from unittest import mock
+        >>> with mock.patch.dict(os.environ, WGM_DATA="collection"):
+        ...     print(data_folder())
+        collection
     """
     told = os.environ.get("WGM_DATA")
     if told:

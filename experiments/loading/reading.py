@@ -14,6 +14,7 @@ from theory import UserItems
 from theory._check import invalid
 
 FORMATS = ("pairs", "adjacency", "baskets", "text", "posts-xml")
+"""Formats that `load` reads."""
 _UNUSED = {
     "pairs": ("text",),
     "adjacency": ("user", "item", "text"),

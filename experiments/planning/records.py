@@ -20,7 +20,17 @@ STATISTICS = ("mean", "quantile")
 
 
 class Unreachable(InvalidInput):
-    """A target that this mechanism, or any, misses wherever it was looked for."""
+    """A target that this mechanism, or any, misses wherever it was looked for.
+
+    Example:
+        >>> from experiments.planning import Unreachable, least_eps, zipf_classes
+        >>> classes = zipf_classes(1.5, 1.0, 1000)
+        >>> try:
+        ...     least_eps(classes, target=1e-9, delta=1e-5, max_items_per_user=1)
+        ... except Unreachable as error:
+        ...     print(error.name)
+        target
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +44,13 @@ class Outcome:
         certificate: With probability 1 - beta the missing mass is at most this.
         beta: Failure probability of the certificate.
         lower_bound: No sound private algorithm has a smaller E[MM] on these data [L2].
+
+    Example:
+        >>> from experiments.planning import Outcome, best_contribution_bound, zipf_classes
+        >>> classes = zipf_classes(1.5, 8.0, 10**4, 2)
+        >>> outcome = best_contribution_bound(classes, eps=1.0, delta=1e-5).outcome
+        >>> isinstance(outcome, Outcome), outcome.lower_bound < outcome.mean < outcome.certificate
+        (True, True)
     """
 
     calibration: Calibration

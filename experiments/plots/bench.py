@@ -42,6 +42,14 @@ def bench_plot(trials: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
 
     Raises:
         InvalidInput: No rows, or a missing column.
+
+    Example:
+        >>> rows = {"num_pairs": [10**4, 10**5], "seconds_per_1000": [0.1, 1.0]}
+        >>> rows |= {"way": ["lanes"] * 2, "s": [1.2] * 2, "points": [1] * 2}
+        >>> rows |= {"max_items_per_user": [10] * 2, "max_items_is_max": [False] * 2}
+        >>> figure, plotted = bench_plot(pl.DataFrame(rows))
+        >>> plotted.select("axis", "x", "median").rows()
+        [('num_pairs', 10000.0, 0.1), ('num_pairs', 100000.0, 1.0)]
     """
     missing = [name for name in _NEEDED if name not in trials.columns]
     if trials.is_empty() or missing:

@@ -58,6 +58,7 @@ _LOOKS = {
     "dp-sips-two-rounds": Look(look.BLUE, "p", _MIXED),
     "mad-safe": Look(look.SKY, "<"),
     "mad-safe-two-rounds": Look(look.SKY, "8", _MIXED),
+    "bernoulli-flow": Look(look.BLUE, "*", "-"),
 }
 _FULL = " (full)"
 _OTHERS = tuple(Look(look.GREY, marker, _DOTTED) for marker in "H4+x")
@@ -84,20 +85,8 @@ def comparison_plot(
     Raises:
         InvalidInput: No rows, or a missing column.
     """
-    _check(frame)
-    mass = _table(frame, "missing_mass", "missing mass")
-    floor = frame.unique(["eps", "max_items_per_user"], maintain_order=True).select(
-        pl.lit("missing mass").alias("panel"),
-        "eps",
-        pl.lit(_FLOOR).alias("series"),
-        pl.col("max_items_per_user").alias("x"),
-        _place(frame),
-        pl.col("lower_bound").alias("y"),
-        pl.lit(None, pl.Float64).alias("low"),
-        pl.lit(None, pl.Float64).alias("high"),
-    )
-    data = pl.concat([mass, floor, _distances(mass)])
-    return _figure(data, frame, _missing_mass, "missing mass", _MASS, title), data
+    data = mass_table(frame)
+    return _figure(data, frame, mass_panel, "missing mass", _MASS, title), data
 
 
 @look.styled
@@ -118,13 +107,40 @@ def released_plot(frame: pl.DataFrame, *, title: str | None = None) -> tuple[Fig
         InvalidInput: No rows, or a missing column.
     """
     _check(frame)
-    count = _table(frame, "released", "released")
-    data = pl.concat([count, _distances(count)])
+    count = series_table(frame, "released", "released")
+    data = pl.concat([count, distance_table(count)])
     name = f"items released, of {look.number(frame['num_items'][0])}"
     return _figure(data, frame, _released, name, _COUNT, title), data
 
 
 # ---- numbers
+
+
+def mass_table(frame: pl.DataFrame) -> pl.DataFrame:
+    """Missing masses, [L2] and distances to the reference in long rows, one data set.
+
+    Args:
+        frame: From `Comparison.to_frame`.
+
+    Returns:
+        panel ("missing mass", "distance"), eps, series, x, place, y, low, high.
+
+    Raises:
+        InvalidInput: No rows, or a missing column.
+    """
+    _check(frame)
+    mass = series_table(frame, "missing_mass", "missing mass")
+    floor = frame.unique(["eps", "max_items_per_user"], maintain_order=True).select(
+        pl.lit("missing mass").alias("panel"),
+        "eps",
+        pl.lit(_FLOOR).alias("series"),
+        pl.col("max_items_per_user").alias("x"),
+        _place(frame),
+        pl.col("lower_bound").alias("y"),
+        pl.lit(None, pl.Float64).alias("low"),
+        pl.lit(None, pl.Float64).alias("high"),
+    )
+    return pl.concat([mass, floor, distance_table(mass)])
 
 
 def _check(frame: pl.DataFrame) -> None:
@@ -140,7 +156,8 @@ def _place(frame: pl.DataFrame) -> pl.Expr:
     return pl.col("max_items_per_user").replace_strict(values, places).alias("place")
 
 
-def _table(frame: pl.DataFrame, column: str, panel: str) -> pl.DataFrame:
+def series_table(frame: pl.DataFrame, column: str, panel: str) -> pl.DataFrame:
+    """A quantity of every mechanism with its interval, one data set."""
     return frame.select(
         pl.lit(panel).alias("panel"),
         "eps",
@@ -153,7 +170,7 @@ def _table(frame: pl.DataFrame, column: str, panel: str) -> pl.DataFrame:
     )
 
 
-def _distances(mass: pl.DataFrame) -> pl.DataFrame:
+def distance_table(mass: pl.DataFrame) -> pl.DataFrame:
     """Distances to the reference in per cent; no rows without it, or without another mechanism."""
     own = mass.filter(pl.col("series") == _REFERENCE).select("eps", "x", pl.col("y").alias("of"))
     if mass["series"].n_unique() < 2:
@@ -192,7 +209,7 @@ def _figure(
     upper[0].set_ylabel(name)
     for index, (axis, eps) in enumerate(zip(lower, levels, strict=False)):
         rows = distance.filter(pl.col("eps") == eps)
-        labels.append(_distance(axis, rows, distance["y"].to_numpy(), window, private))
+        labels.append(distance_panel(axis, rows, distance["y"].to_numpy(), window, private))
         # What is told apart below needs no name above, where it is one bundle.
         below = {label.text for label in labels[-1]} - {_REFERENCE}
         labels[index] = [label for label in labels[index] if label.text not in below]
@@ -228,14 +245,24 @@ def _panels(
     return figure, list(grid.flat)
 
 
-def _missing_mass(axis: Axes, rows: pl.DataFrame, private: Private) -> list[Label]:
+def mass_panel(
+    axis: Axes, rows: pl.DataFrame, private: Private, *, remark: bool = True
+) -> list[Label]:
+    """Missing masses at one eps above [L2]; labels of the curves' ends.
+
+    Args:
+        axis: Panel.
+        rows: From `mass_table`.
+        private: Which mechanisms claim privacy.
+        remark: Whether to write what the shade means.
+    """
     axis.set_ylim(0, 1.02)
     axis.grid(axis="y", color=look.FAINT, linewidth=0.6)
     axis.set_axisbelow(True)
     level = float(rows.filter(pl.col("series") == _FLOOR)["y"][0])
     axis.axhspan(0, level, color=look.FAINT, linewidth=0, zorder=0)
     axis.axhline(level, color=look.BLACK, linewidth=0.8, zorder=1, label=_FLOOR)
-    if level > 0.09:
+    if remark and level > 0.09:
         axis.annotate(
             "out of reach of any private algorithm", (0, 0), (3, 3), xycoords="axes fraction",
             textcoords="offset points", fontsize=6, color=look.GREY,
@@ -254,14 +281,14 @@ def _released(axis: Axes, rows: pl.DataFrame, private: Private) -> list[Label]:
     return _curves(axis, rows, private)
 
 
-def _distance(
+def distance_panel(
     axis: Axes,
     rows: pl.DataFrame,
     everywhere: np.ndarray,
     window: tuple[float, float, float],
     private: Private,
 ) -> list[Label]:
-    """One panel of distances; the window shrinks to what there is in it at any eps."""
+    """One panel of distances; the window shrinks to what there is in it everywhere."""
     least, most, shaded = window
     inside = everywhere[(everywhere >= least) & (everywhere <= most)]
     room = 0.05 * (most - least)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
@@ -11,7 +14,7 @@ from experiments.plots import style as look
 from experiments.plots.labels import Label, label_right
 from theory._check import check_beta, invalid
 
-_AXES = {
+AXES = {
     "max_items_per_user": r"contribution bound $\Delta_0$ (items per user)",
     "eps": r"privacy parameter $\varepsilon$",
     "num_pairs": "user-item pairs $N$",
@@ -61,10 +64,17 @@ def plan_curve(
 
     Raises:
         InvalidInput: No axis, no rows, a missing column, or an answer that is not in the frame.
+
+    Example:
+        >>> rows = {"max_items_per_user": [1, 2], "lower_bound": [0.1, 0.1]}
+        >>> rows |= {"split": [0.5, 0.4], "full": [0.4, 0.35]}
+        >>> figure, plotted = plan_curve(pl.DataFrame(rows), answer=2)
+        >>> plotted.filter(plotted["answer"]).select("series", "x", "y").rows()
+        [('[P1]', 2.0, 0.4)]
     """
     axis = frame.columns[0] if frame.width else ""
-    if axis not in _AXES:
-        invalid("frame", frame.columns, f"must start with one of {', '.join(_AXES)}")
+    if axis not in AXES:
+        invalid("frame", frame.columns, f"must start with one of {', '.join(AXES)}")
     missing = [n for n in ("split", "full", "lower_bound") if n not in frame.columns]
     if missing or frame.is_empty():
         invalid("frame", frame.columns, f"must have rows, and a column {[*missing, 'split'][0]}")
@@ -93,7 +103,7 @@ def plan_curve(
     if target is not None:
         axes.axhline(target, color=look.GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
         labels.append(Label("target", target, look.GREY))
-    axes.set_xlabel(_AXES[axis])
+    axes.set_xlabel(AXES[axis])
     axes.set_ylabel("missing mass" if certified else "expected missing mass")
     if title:
         axes.set_title(look.literal(title, width=60))
@@ -127,23 +137,35 @@ def _vertical(axes: Axes, curves: list[np.ndarray], lower: np.ndarray) -> None:
     look.log_axis(axes, "y", low / np.sqrt(room), min(high * room, max(high, 1.0) * 1.3))
 
 
+def draw_series(
+    axes: Axes,
+    x: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    looks: Mapping[str, tuple[str, Any, float]],
+) -> None:
+    """Curves in a panel with its limits set, each with its colour, dashes and width."""
+    floor = axes.get_ylim()[0]
+    for name, values in series.items():
+        color, dashes, width = looks[name]
+        marker = "_" if x.size == 1 else ""
+        # A zero of a logarithmic axis lies far below it.
+        axes.plot(
+            x, np.maximum(values, 1e-3 * floor), color=color, linestyle=dashes, linewidth=width,
+            label=name, zorder=2.5, marker=marker, markersize=14,
+        )  # fmt: skip
+
+
 def _draw(
     axes: Axes, x: np.ndarray, series: dict[str, np.ndarray], names: dict[str, str]
 ) -> list[Label]:
     """The curves; returns their labels."""
+    draw_series(axes, x, series, _LOOKS)
     labels = []
     floor = axes.get_ylim()[0]
     for name, values in series.items():
-        color, dashes, width = _LOOKS[name]
-        marker = "_" if x.size == 1 else ""
-        # A zero of a logarithmic axis lies far below it.
-        values = np.maximum(values, 1e-3 * floor)
-        axes.plot(
-            x, values, color=color, linestyle=dashes, linewidth=width, label=name, zorder=2.5,
-            marker=marker, markersize=14,
-        )  # fmt: skip
         below = " ↓" if values[-1] < floor else ""
-        labels.append(Label(names.get(name, name) + below, max(float(values[-1]), floor), color))
+        text = names.get(name, name) + below
+        labels.append(Label(text, max(float(values[-1]), floor), _LOOKS[name][0]))
     lower = np.maximum(series["[L2]"], 1e-3 * floor)
     axes.fill_between(x, 1e-3 * floor, lower, color=look.FAINT, linewidth=0, zorder=0)
     to_axes = (axes.transData + axes.transAxes.inverted()).transform

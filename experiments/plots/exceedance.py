@@ -35,6 +35,13 @@ def exceedance(frame: pl.DataFrame, *, title: str | None = None) -> tuple[Figure
 
     Raises:
         InvalidInput: No rows, or a missing column.
+
+    Example:
+        >>> rows = {"bound": ["[U2]"] * 2, "beta": [0.05, 0.2], "fraction": [0.0, 0.01]}
+        >>> rows |= {"low": [0.0, 0.0], "high": [0.01, 0.03]}
+        >>> figure, plotted = exceedance(pl.DataFrame(rows))
+        >>> plotted.select("beta", "fraction", "high").rows()
+        [(0.05, 0.0, 0.01), (0.2, 0.01, 0.03)]
     """
     missing = [name for name in _COLUMNS if name not in frame.columns]
     if missing or frame.is_empty():

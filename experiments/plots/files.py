@@ -41,6 +41,15 @@ def save(
 
     Raises:
         InvalidInput: Another format.
+
+    Example:
+        >>> import tempfile
+        >>> from experiments.plots import set_size_ecdf
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     figure, plotted = set_size_ecdf([1, 1, 3])
+        ...     written = save(figure, Path(folder, "sizes"), plotted, formats=["svg"])
+        >>> [path.name for path in written]
+        ['sizes.svg', 'sizes.csv']
     """
     for name in formats:
         if name not in _METADATA:

@@ -42,6 +42,13 @@ def holders_curve(
 
     Source:
         Bernoulli flow note; [P1], [P3], [L1].
+
+    Example:
+        >>> from theory.flow import calibrate_flow
+        >>> flow = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1)
+        >>> figure, plotted = holders_curve(flow)
+        >>> plotted.with_columns(y=plotted["y"].round(1)).select("series", "y").rows()
+        [('flow', 11.4), ('[P1]', 18.2), ('[P3]', 16.9), ('[L1]', 11.4)]
     """
     bound = flow.max_items_per_user
     kept = np.unique(np.rint(np.geomspace(1, bound, 60)).astype(np.int64))

@@ -45,6 +45,12 @@ def ladder_plot(
 
     Raises:
         InvalidInput: No blocks.
+
+    Example:
+        >>> block = {"dataset": "mine", "eps": 1.0, "max_items_per_user": 10, "exact_mean": 0.2}
+        >>> figure, plotted = ladder_plot([block | {"upper_instance": 0.5}])
+        >>> plotted.select("rung", "value", "vacuous").rows()
+        [('[E2] WGM, exact mean', 0.2, False), ('[U2] instance bound', 0.5, False)]
     """
     if not blocks:
         invalid("blocks", 0, "must be at least one")

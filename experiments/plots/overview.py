@@ -31,6 +31,12 @@ def verify_overview(frame: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
 
     Raises:
         InvalidInput: No rows, a missing column or an unknown verdict.
+
+    Example:
+        >>> rows = {"claim": ["theorem-3.3"] * 2, "verdict": ["proved", "confirmed"]}
+        >>> figure, plotted = verify_overview(pl.DataFrame(rows))
+        >>> plotted.filter(plotted["cells"] > 0).select("verdict", "cells", "share").rows()
+        [('proved', 1, 0.5), ('confirmed', 1, 0.5)]
     """
     if frame.is_empty() or not {"claim", "verdict"} <= set(frame.columns):
         invalid("frame", frame.columns, "must hold rows with claim and verdict")

@@ -37,6 +37,13 @@ def privacy_profile(
 
     Raises:
         InvalidInput: No rows, or a missing column.
+
+    Example:
+        >>> claim = {"claimed_eps": [1.0] * 2, "claimed_delta": [1e-5] * 2, "accused": [False] * 2}
+        >>> found = {"mechanism": ["wgm"] * 2, "private": [True] * 2, "eps": [0.5, 1.0], **claim}
+        >>> figure, plotted = privacy_profile(pl.DataFrame({**found, "found": [2e-4, 5e-6]}))
+        >>> plotted.select("eps", "found").rows()
+        [(0.5, 0.0002), (1.0, 5e-06)]
     """
     missing = [name for name in _COLUMNS if name not in frame.columns]
     if missing or frame.is_empty():

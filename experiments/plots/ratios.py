@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.plots import style as look
 from experiments.plots.labels import Label, label_right
-from experiments.plots.missing_mass import SERIES
+from experiments.plots.missing_mass_panel import SERIES
 from theory._check import invalid
 
 
@@ -27,6 +27,12 @@ def ratio_curves(frame: pl.DataFrame, *, title: str | None = None) -> tuple[Figu
 
     Raises:
         InvalidInput: No rows with an exact mean.
+
+    Example:
+        >>> rows = {"s": [1.5, 1.5], "num_pairs": [1e4, 1e5], "exact_mean": [0.5, 0.2]}
+        >>> figure, plotted = ratio_curves(pl.DataFrame({**rows, "upper_zipf": [1.5, 0.8]}))
+        >>> plotted.select("series", "ratio", "vacuous").rows()
+        [('[U3]', 3.0, True), ('[U3]', 4.0, False)]
     """
     known = frame.filter(pl.col("exact_mean") > 0)
     if known.is_empty():

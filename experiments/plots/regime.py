@@ -34,6 +34,13 @@ def regime_map(
 
     Raises:
         InvalidInput: Shapes disagree, a grid is not ascending, or a value is not above 0.
+
+    Example:
+        >>> from theory import regime_map as values
+        >>> eps, delta = np.array([0.1, 1.0, 10.0]), np.array([1e-6, 1e-5])
+        >>> figure, plotted = regime_map(eps, delta, values(eps=eps, delta=delta))
+        >>> plotted.height
+        6
     """
     x, y = check_positive("eps", eps), check_delta(delta)
     for name, grid in (("eps", x), ("delta", y)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ METRICS = {
 }
 _NEEDED = ("dataset", "eps", "k", "metric", "role", "method", "mean", "low", "high")
 
-# Colour, marker, dashes of a method by its first word, in the order of the key.
+# Colour, marker, dashes of a method by its name or else its first word, in the order of the key.
 _FAMILIES = {
     "peeling": (look.BLUE, "o", "-"),
     "user-peeling": (look.BLUE, "o", "-"),
@@ -35,6 +36,9 @@ _FAMILIES = {
     "permute-and-flip-public": (look.SKY, "<", (0, (4, 1.5))),
     "laplace-public": (look.ORANGE, ">", (0, (4, 1.5))),
     "greedy": (look.BLACK, "x", (0, (1, 1))),
+    # Two noises side by side.
+    "user-peeling [K1h]": (look.SKY, "D", "-"),
+    "user-peeling-public [K1h]": (look.ORANGE, "v", (0, (4, 1.5))),
 }
 # Methods of one family differ by marker and by a tint, which survives greyscale.
 _RELATIVES = (("s", 0.0), ("D", 0.25), ("P", 0.45), ("X", 0.6))
@@ -44,8 +48,14 @@ _UPPER = (look.BLACK, (0, (3, 1, 1, 1)))
 
 
 @dataclass(frozen=True)
-class _Style:
-    """How one method is drawn."""
+class MethodStyle:
+    """How one method is drawn.
+
+    Attributes:
+        color: Of line and marker.
+        marker: At every k.
+        dashes: Of the line.
+    """
 
     color: str
     marker: str
@@ -53,6 +63,7 @@ class _Style:
 
     @property
     def line(self) -> dict[str, Any]:
+        """Arguments of matplotlib's `plot`."""
         return {
             "color": self.color,
             "marker": self.marker,
@@ -82,6 +93,14 @@ def selection_curves(
 
     Raises:
         InvalidInput: No rows, a missing column, an unknown metric, or several rows at one point.
+
+    Example:
+        >>> rows = {"dataset": ["mine"] * 2, "eps": [1.0] * 2, "k": [5, 10], "role": ["method"] * 2}
+        >>> rows |= {"method": ["peeling"] * 2, "metric": ["missing_mass"] * 2}
+        >>> rows |= {"mean": [0.5, 0.4], "low": [0.4, 0.3], "high": [0.6, 0.5]}
+        >>> figure, plotted = selection_curves(pl.DataFrame(rows))
+        >>> plotted.select("k", "mean").rows()
+        [(5, 0.5), (10, 0.4)]
     """
     missing = [name for name in _NEEDED if name not in frame.columns]
     if frame.is_empty() or missing:
@@ -103,12 +122,14 @@ def selection_curves(
     places = [(panel, row) for row in range(len(metrics)) for panel in range(len(panels))]
     columns = min(len(places), 3) if 1 in (len(panels), len(metrics)) else len(panels)
     rows = -(-len(places) // columns)
-    tops = [_top(data.filter(pl.col("row") == row)) for row in range(len(metrics))]
-    styles = _styles(data.filter(pl.col("role") == "method")["method"].unique(maintain_order=True))
+    tops = [panel_top(data.filter(pl.col("row") == row)) for row in range(len(metrics))]
+    styles = method_styles(
+        data.filter(pl.col("role") == "method")["method"].unique(maintain_order=True)
+    )
     share = pl.col("mean") / pl.col("row").replace_strict(dict(enumerate(tops)))
     # What lies outside of the panels, or on their axis, needs no key.
     open_ = frame.filter(~pl.col("private"))["method"] if "private" in frame.columns else ()
-    handles = _key(set(data.filter(share.is_between(0.01, 1))["role"]), styles, set(open_))
+    handles = key_handles(set(data.filter(share.is_between(0.01, 1))["role"]), styles, set(open_))
     across = min(len(handles), {1: 1, 2: 3}.get(columns, 4))
     room = 0.15 * max(0, -(-len(handles) // across) - 2) / rows
     width = {1: look.COLUMN, 2: 5.2}.get(columns, look.PAGE)
@@ -120,7 +141,7 @@ def selection_curves(
         if row == 0 or len(panels) == 1:
             axis.set_title(_heading(panels, panel))
         axis.set_ylim(0, tops[row])
-        _draw(axis, data.filter((pl.col("panel") == panel) & (pl.col("row") == row)), styles)
+        draw_panel(axis, data.filter((pl.col("panel") == panel) & (pl.col("row") == row)), styles)
         if i + columns >= len(places):
             axis.set_xlabel("selected items $k$")
         if i % columns == 0 or len(panels) == 1:
@@ -142,21 +163,25 @@ def _heading(panels: list[tuple[str, float]], panel: int) -> str:
     return ", ".join(parts)
 
 
-def _styles(methods: pl.Series) -> dict[str, _Style]:
-    """Looks of every method, the same in all panels."""
-    made: dict[str, _Style] = {}
+def method_styles(methods: pl.Series) -> dict[str, MethodStyle]:
+    """Looks of every method, the same in all panels.
+
+    Args:
+        methods: Their names, in the order of the key.
+    """
+    made: dict[str, MethodStyle] = {}
     used: dict[str, int] = {}
     spare = iter(_SPARE * max(1, methods.len()))
     for name in methods:
-        family = str(name).split(" ", 1)[0]
+        family = name if name in _FAMILIES else str(name).split(" ", 1)[0]
         if family not in _FAMILIES:
             color, marker = next(spare)
-            made[name] = _Style(color, marker, "-")
+            made[name] = MethodStyle(color, marker, "-")
             continue
         color, marker, dashes = _FAMILIES[family]
         count = used[family] = used.get(family, -1) + 1
         relative, white = _RELATIVES[count % len(_RELATIVES)]
-        made[name] = _Style(_tint(color, white), relative if count else marker, dashes)
+        made[name] = MethodStyle(_tint(color, white), relative if count else marker, dashes)
     return made
 
 
@@ -165,13 +190,40 @@ def _tint(color: str, white: float) -> str:
     return to_hex((red, green, blue))
 
 
-def _draw(axes: Axes, part: pl.DataFrame, styles: dict[str, _Style]) -> None:
-    points = part["k"].unique().sort().to_numpy().astype(np.float64)
+def draw_panel(
+    axes: Axes, part: pl.DataFrame, styles: Mapping[str, MethodStyle], *, most_ticks: int = 9
+) -> None:
+    """Every method of one data set, eps and metric, and the reference curves.
+
+    Args:
+        axes: Where; its vertical limits are the caller's.
+        part: The rows.
+        styles: Of the methods, the first of which is drawn thicker.
+        most_ticks: Most numbers under the panel: of more values of k every other one has its own.
+    """
+    k_axis(axes, part["k"], most_ticks)
+    _curves(axes, part, styles)
+
+
+def k_axis(axes: Axes, values: pl.Series, most_ticks: int = 9) -> None:
+    """Logarithmic axis with a tick at every k.
+
+    Args:
+        axes: Where.
+        values: All k, repeated or not.
+        most_ticks: Most of them that get a number.
+    """
+    points = values.unique().sort().to_numpy().astype(np.float64)
     margin = (points[-1] / points[0]) ** 0.06 if points.size > 1 else 1.5
     axes.set_xscale("log")
     axes.set_xlim(points[0] / margin, points[-1] * margin)
-    axes.set_xticks(points, [look.number(float(k), 4) for k in points])
+    step = -(-points.size // most_ticks)
+    labels = ["" if i % step else look.number(float(k), 4) for i, k in enumerate(points)]
+    axes.set_xticks(points, labels)
     axes.set_xticks([], minor=True)
+
+
+def _curves(axes: Axes, part: pl.DataFrame, styles: Mapping[str, MethodStyle]) -> None:
     seen = part.filter(pl.col("role") == "method")
     for name, shown in styles.items():
         rows = seen.filter(pl.col("method") == name).sort("k")
@@ -188,8 +240,12 @@ def _draw(axes: Axes, part: pl.DataFrame, styles: dict[str, _Style]) -> None:
     _bounds(axes, part)
 
 
-def _top(part: pl.DataFrame) -> float:
-    """Height of a row of panels: what was seen, and what an empty selection loses if near."""
+def panel_top(part: pl.DataFrame) -> float:
+    """Height of panels: what was seen, and what an empty selection loses if near.
+
+    Args:
+        part: The rows of all panels of this height.
+    """
 
     def highest(role: str, column: str) -> float:
         values = part.filter(pl.col("role") == role)[column].drop_nulls().to_numpy()
@@ -220,7 +276,16 @@ def _bounds(axes: Axes, part: pl.DataFrame) -> None:
     )  # fmt: skip
 
 
-def _key(roles: set[str], styles: dict[str, _Style], not_private: set[str]) -> list[Line2D | Patch]:
+def key_handles(
+    roles: Set[str], styles: Mapping[str, MethodStyle], not_private: Set[str]
+) -> list[Line2D | Patch]:
+    """Entries of the key.
+
+    Args:
+        roles: Reference curves that can be seen.
+        styles: Of the methods.
+        not_private: Methods to be marked so.
+    """
     notes = {name: " (not private)" if name in not_private else "" for name in styles}
     handles: list[Line2D | Patch] = [
         Line2D([], [], label=look.literal(name) + notes[name], **shown.line)

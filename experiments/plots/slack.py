@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from experiments.plots import style as look
-from experiments.plots.missing_mass import SERIES
+from experiments.plots.missing_mass_panel import SERIES
 from theory._check import invalid
 
 _STYLES = {series.label: (series.color, series.marker) for series in SERIES}
@@ -34,6 +34,9 @@ def slack_table(ladder: pl.DataFrame) -> pl.DataFrame:
     Returns:
         dataset, bound, value, observed, slack (bound/observed from above, observed/bound from
         below; null where vacuous or nothing was missed) and state: "value", "vacuous", "no miss".
+
+    Raises:
+        InvalidInput: No rows, or a missing column.
 
     Example:
         >>> rows = {"dataset": ["a"], "mm_quantile": [0.1], "upper_zipf": [0.4]}
@@ -83,6 +86,12 @@ def slack(frame: pl.DataFrame, *, title: str | None = None) -> tuple[Figure, pl.
 
     Raises:
         InvalidInput: No rows, or a missing column.
+
+    Example:
+        >>> rows = {"dataset": ["mine"] * 2, "bound": ["[U2]", "[U3]"], "slack": [1.5, 4.0]}
+        >>> figure, plotted = slack(pl.DataFrame(rows))
+        >>> plotted.select("bound", "slack", "state").rows()
+        [('[U2]', 1.5, 'value'), ('[U3]', 4.0, 'value')]
     """
     table = frame if "slack" in frame.columns else slack_table(frame)
     if table.is_empty() or not {"dataset", "bound"} <= set(table.columns):

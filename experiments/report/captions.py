@@ -55,6 +55,17 @@ _KNOWN: dict[str, tuple[str, str]] = {
         "Largest δ(ε) found, against the exact accountant [P2] and what the claim allows. Above "
         "the claim the mechanism is accused.",
     ),
+    "missing_mass": (
+        "Missing mass against Δ0",
+        "One column per ε and one curve per mechanism, above what no private mechanism can be "
+        "below [L2]; underneath, the distance to wgm at equal Δ0.",
+    ),
+    "released": ("Released items against Δ0", "Mean number of items, one curve per mechanism."),
+    "histogram": (
+        "Missing mass of the trials",
+        "Share of the trials by their missing mass, one panel per ε, with the exact mean [E2], "
+        "what the certificates allow, and what no private mechanism can be below [L2].",
+    ),
     "comparison": (
         "Methods against k",
         "Mean over the trials with 95 % intervals, one panel per metric and ε; least is best for "

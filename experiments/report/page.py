@@ -28,6 +28,13 @@ from experiments.report.ladder import (
 )
 from experiments.report.results import Figure, Results
 from experiments.report.rows import Row, claim_groups
+from experiments.report.statements import (
+    MARKS,
+    counts,
+    errata_lines,
+    statement_lines,
+    statements_table,
+)
 from experiments.report.summaries import summary
 from experiments.report.svg import inline
 from experiments.report.tables import Table
@@ -52,7 +59,7 @@ _UNSEEN = {
 _MOST_LINES = 5000
 _MOST_PLOTTED = 60
 # They have parts of the page of their own.
-_NOT_SHOWN = {"verify": {"verdicts", "cells", "exceedances"}}
+_NOT_SHOWN = {"verify": {"verdicts", "cells", "exceedances"}, "figure": {"statements"}}
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,23 @@ class Tile:
 
 @dataclass(frozen=True)
 class Content:
-    """A folder as a reader sees it, before it is set."""
+    """A folder as a reader sees it, before it is set.
+
+    Attributes:
+        results: The folder.
+        reports: What was found about every claim; empty but for `wgm verify`.
+        ladder_rows: Rows that hold bounds beside the missing mass.
+        tight: How far each bound is from what it bounds.
+
+    Example:
+        >>> import tempfile
+        >>> from experiments.report import Content, read_results
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "manifest.json").write_text('{"command": "simulate"}')
+        ...     content = Content.of(read_results(Path(folder)))
+        >>> content.reports, content.tables()
+        ([], [])
+    """
 
     results: Results
     reports: Sequence[ClaimReport]
@@ -94,12 +117,16 @@ class Content:
             made.append(claims_table(self.reports))
         if self.ladder_rows:
             made.append(ladder_table(self.ladder_rows))
+        if statements := statement_lines(self.results):
+            made.append(statements_table(statements))
         return made + self.other_tables()
 
     def other_tables(self) -> list[Table]:
         """What the command reports in words and numbers, and tables of no special kind."""
         results, made = self.results, []
         hidden = _NOT_SHOWN.get(results.command, set())
+        if results.command == "figure":  # their tables hold what is plotted in them
+            hidden = hidden | {figure.name for figure in results.figures}
         if "results" in results.manifest:
             made += record_tables("results", "Results", results.manifest["results"])
         for name, value in results.documents.items():
@@ -112,7 +139,23 @@ class Content:
 
 
 def headline_of(content: Content) -> str:
-    """What was found, in one sentence without its full stop."""
+    """What was found, in one sentence without its full stop.
+
+    Args:
+        content: Of a results folder.
+
+    Returns:
+        Plain text.
+
+    Example:
+        >>> import tempfile
+        >>> from experiments.report import Content, headline_of, read_results
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "manifest.json").write_text('{"command": "simulate"}')
+        ...     content = Content.of(read_results(Path(folder)))
+        >>> headline_of(content)
+        'Results of wgm simulate'
+    """
     return headline(content.reports) if content.reports else summary(content.results)
 
 
@@ -121,8 +164,21 @@ def render(content: Content) -> str:
 
     Args:
         content: Of a results folder. Names and texts in it are escaped wherever they are put.
+
+    Returns:
+        The text of an HTML file.
+
+    Example:
+        >>> import tempfile
+        >>> from experiments.report import Content, read_results, render
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "manifest.json").write_text('{"command": "simulate"}')
+        ...     page = render(Content.of(read_results(Path(folder))))
+        >>> page.splitlines()[0], "http:" in page
+        ('<!DOCTYPE html>', False)
     """
     results, reports = content.results, content.reports
+    statements = statement_lines(results)
     found = lines(reports, content.settings)
     shown_lines = found[:_MOST_LINES]
     datasets = list(dict.fromkeys(line.dataset for line in found if line.dataset))
@@ -137,7 +193,9 @@ def render(content: Content) -> str:
         "origin": _origin(content),
         "headline": headline_of(content),
         "sentences": _sentences(content),
-        "tally": _tally(reports),
+        "tally": counts(statements) if statements else _tally(reports),
+        "marks": MARKS,
+        "statements": statements or errata_lines(results),
         "tiles": _tiles(content),
         "groups": claim_groups(reports),
         "titles": [marked(report.about["title"]) for report in reports],
@@ -169,6 +227,7 @@ def render(content: Content) -> str:
             ("tightness", "Tightness", content.tight),
             ("ladder", "Ladder", content.ladder_rows),
             ("cells", "Every verdict", found),
+            ("statements", "Statements", context["statements"]),
             ("figures", "Figures", figures),
             ("tables", "Numbers", tables),
             ("settings", "Settings", True),

@@ -60,6 +60,14 @@ def read_results(folder: Path) -> Results:
 
     Raises:
         InvalidInput: No such folder, no manifest, or a file that cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "manifest.json").write_text('{"command": "simulate"}')
+        ...     results = read_results(Path(folder))
+        >>> results.command, dict(results.tables)
+        ('simulate', {})
     """
     if not folder.is_dir():
         invalid("RESULTS", str(folder), "is not a folder")

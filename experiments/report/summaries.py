@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.cli._output import number, percent
 from experiments.report.results import Results
+from experiments.report.statements import statement_lines, statements_headline
 
 
 def summary(results: Results) -> str:
@@ -102,9 +103,43 @@ def _selection(results: Results) -> str:
     return told
 
 
+def _compare(results: Results) -> str:
+    standing = results.manifest["standings"][0]
+    best = standing["best"]
+    told = (
+        f"At ε = {number(standing['eps'])} {best['mechanism']} with Δ0 = "
+        f"{number(best['max_items_per_user'])} leaves least, {percent(best['missing_mass'])} of "
+        "the mass"
+    )
+    wgm = next((own["best"] for own in standing["wgm"] if own["mechanism"] == "wgm"), None)
+    if wgm is not None and best["mechanism"] != "wgm":
+        told += f"; wgm {percent(wgm['missing_mass'])} with Δ0 = "
+        told += number(wgm["max_items_per_user"])
+    floor = percent(standing["lower_bound"])
+    return f"{told}; no private mechanism can leave less than {floor}"
+
+
+def _errata(results: Results) -> str:
+    found = results.manifest["errata"]
+    shown = sum(entry["demonstrated"] for entry in found)
+    which = f"All {shown}" if shown == len(found) else f"{shown} of {len(found)}"
+    return f"{which} errata are shown by a counterexample, and what corrects them holds"
+
+
+def _figure(results: Results) -> str:
+    lines = statement_lines(results)
+    if not lines:
+        drawn = len(results.figures)
+        return f"{drawn} figure{'s' * (drawn != 1)} of wgm figure"
+    return statements_headline(lines)
+
+
 _SENTENCES: dict[str, Callable[[Results], str]] = {
     "audit": _audit,
     "bounds": _bounds,
+    "compare": _compare,
+    "errata": _errata,
+    "figure": _figure,
     "hitting-set": _selection,
     "plan": _plan,
     "profile": _profile,

@@ -18,6 +18,10 @@ class Table:
         rows: Texts, one per column.
         left: Number of columns, from the first, that hold words; the others hold numbers.
         note: What else a reader should know; may be empty.
+
+    Example:
+        >>> Table("claims by eps", "Claims", ("claim", "cells"), (("theorem-3.3", "12"),)).slug
+        'claims-by-eps'
     """
 
     name: str
@@ -51,6 +55,12 @@ def markdown_text(text: object) -> str:
 
 def markdown(table: Table) -> str:
     """The table in GitHub's Markdown.
+
+    Args:
+        table: The table; whatever its texts hold is shown as it is.
+
+    Returns:
+        Lines, the last one ended.
 
     Example:
         >>> print(markdown(Table("a", "Two", ("name", "n"), (("x", "1"),))), end="")
@@ -98,11 +108,15 @@ _LATEX = {
             "÷": r"\div",
             "≤": r"\le",
             "≥": r"\ge",
+            "≈": r"\approx",
+            "→": r"\to",
             "∞": r"\infty",
             "−": "-",
             "√": r"\surd",
             "Δ": r"\Delta",
+            "Θ": r"\Theta",
             "Φ": r"\Phi",
+            "Ω": r"\Omega",
             "α": r"\alpha",
             "β": r"\beta",
             "δ": r"\delta",
@@ -111,6 +125,7 @@ _LATEX = {
             "π": r"\pi",
             "σ": r"\sigma",
             "τ": r"\tau",
+            "ℓ": r"\ell",
         }.items()
     },
     "–": "--",
@@ -133,6 +148,12 @@ def latex_text(text: object) -> str:
 
 def latex(table: Table) -> str:
     r"""The table for LaTeX, with booktabs; one that may break across pages if it is long.
+
+    Args:
+        table: The table; whatever its texts hold is printed as it is.
+
+    Returns:
+        Lines, the last one ended.
 
     Example:
         >>> print(latex(Table("a", "Two", ("name", "n"), (("x", "1"),))), end="")

@@ -16,7 +16,9 @@ from wgm_jax.registry import MechanismInfo, get, mechanisms
 
 Task: TypeAlias = Literal["top-k", "hitting-set"]
 TOP_K: Task = "top-k"
+"""Task of choosing the k most frequent items."""
 HITTING_SET: Task = "hitting-set"
+"""Task of choosing k items that hit as many users as possible."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,11 @@ def methods(
         names: Names of mechanisms to be compared; default all but specimens.
         k_bar: Domain sizes of limited-domain top-k: "5k" for five times k, "inf", or a number.
         conversion: How [K1] turns zCDP into (eps, delta): "paper", or "tight" for less noise.
-        accountant: Noise of user peeling: "closed" for the smaller of [K1] and [K1h], or "exact"
-            for that of the game at each k.
+        accountant: Noise of user peeling: "closed" for the smaller of [K1] and [K1h], "exact" for
+            that of the game at each k, or "paper" for [K1].
+
+    Returns:
+        One `Method` each.
 
     Raises:
         InvalidInput: A name that no mechanism for the task has, a k_bar that is no size, or an
@@ -70,8 +75,8 @@ def methods(
         invalid("task", task, "must be top-k or hitting-set")
     if conversion not in ("paper", "tight"):
         invalid("conversion", conversion, "must be paper or tight")
-    if accountant not in ("closed", "exact"):
-        invalid("accountant", accountant, "must be closed or exact")
+    if accountant not in ("closed", "exact", "paper"):
+        invalid("accountant", accountant, "must be closed, exact or paper")
     known = [m for info in mechanisms(task) for m in _variants(info, k_bar, conversion, accountant)]
     if not names:
         return tuple(method for method in known if method.name != _SPECIMEN)

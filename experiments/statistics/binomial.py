@@ -13,6 +13,14 @@ from scipy import special
 from experiments.statistics._types import Floats
 from theory._check import Reals, check_beta, invalid
 
+__all__ = [
+    "as_p_value",
+    "clopper_pearson_lower",
+    "clopper_pearson_upper",
+    "log_p_confirm",
+    "log_p_refute",
+]
+
 # Below this the regularised incomplete beta function is about to leave float64.
 _UNDERFLOW = 1e-290
 
@@ -46,8 +54,9 @@ def clopper_pearson_lower(exceedances: Reals, trials: Reals, *, alpha: Reals) ->
 
     Source: Clopper and Pearson (1934); [V1].
 
-    >>> round(float(clopper_pearson_lower(20, 20, alpha=0.05)), 4)  # alpha**(1/R)
-    0.8609
+    Example:
+        >>> round(float(clopper_pearson_lower(20, 20, alpha=0.05)), 4)  # alpha**(1/R)
+        0.8609
     """
     k, r = check_binomial(exceedances, trials)
     # p with P(Bin(R, p) >= K) = alpha; the first shape is kept legal where K = 0.
@@ -71,10 +80,11 @@ def clopper_pearson_upper(exceedances: Reals, trials: Reals, *, alpha: Reals) ->
 
     Source: Clopper and Pearson (1934); [V1].
 
-    >>> bool(clopper_pearson_upper(0, 179, alpha=1e-4) <= 0.05)
-    False
-    >>> bool(clopper_pearson_upper(0, 180, alpha=1e-4) <= 0.05)
-    True
+    Example:
+        >>> bool(clopper_pearson_upper(0, 179, alpha=1e-4) <= 0.05)
+        False
+        >>> bool(clopper_pearson_upper(0, 180, alpha=1e-4) <= 0.05)
+        True
     """
     k, r = check_binomial(exceedances, trials)
     # p with P(Bin(R, p) <= K) = alpha; the complement form keeps alpha = 1e-20 exact.
@@ -101,10 +111,11 @@ def log_p_confirm(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
 
     Source: [V1].
 
-    >>> round(float(np.exp(log_p_confirm(0, 180, beta=0.05))), 7)
-    9.78e-05
-    >>> round(float(log_p_confirm(0, 100_000, beta=0.05)), 4)
-    -5129.3294
+    Example:
+        >>> round(float(np.exp(log_p_confirm(0, 180, beta=0.05))), 7)
+        9.78e-05
+        >>> round(float(log_p_confirm(0, 100_000, beta=0.05)), 4)
+        -5129.3294
     """
     k, r = check_binomial(exceedances, trials)
     b = check_beta(beta)
@@ -130,8 +141,9 @@ def log_p_refute(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
 
     Source: [V1].
 
-    >>> round(float(np.exp(log_p_refute(4, 4, beta=0.1))), 7)
-    0.0001
+    Example:
+        >>> round(float(np.exp(log_p_refute(4, 4, beta=0.1))), 7)
+        0.0001
     """
     k, r = check_binomial(exceedances, trials)
     b = check_beta(beta)
@@ -142,8 +154,15 @@ def log_p_refute(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
 def as_p_value(log_p: Reals) -> Floats:
     """Exp of a log p-value, cut to 1 and rounded up to the least normal float64: never 0.
 
-    >>> float(as_p_value(-5000.0)), float(as_p_value(0.2))
-    (2.2250738585072014e-308, 1.0)
+    Args:
+        log_p: Natural logarithm of a p-value, any shape.
+
+    Returns:
+        float64 of the same shape, in (0, 1].
+
+    Example:
+        >>> float(as_p_value(-5000.0)), float(as_p_value(0.2))
+        (2.2250738585072014e-308, 1.0)
     """
     p = np.exp(np.minimum(np.asarray(log_p, dtype=np.float64), 0.0))
     return np.maximum(p, np.finfo(np.float64).tiny)[()]

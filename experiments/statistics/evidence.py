@@ -68,9 +68,10 @@ class QuantileEvidence:
 
     Source: [V1], [V2].
 
-    >>> evidence = QuantileEvidence(np.array([0.1, 0.2, 0.3, 0.4]), bound=0.3, beta=0.05)
-    >>> evidence.exceedances, evidence.observed
-    (1, 0.4)
+    Example:
+        >>> evidence = QuantileEvidence(np.array([0.1, 0.2, 0.3, 0.4]), bound=0.3, beta=0.05)
+        >>> evidence.exceedances, evidence.observed
+        (1, 0.4)
     """
 
     samples: Float64[np.ndarray, " trials"]
@@ -147,8 +148,9 @@ class MeanEvidence:
 
     Source: theory section 8; betting e-values of `experiments.statistics.means`.
 
-    >>> MeanEvidence(np.full(100, 0.5), bound=0.25, side="lower").slack
-    2.0
+    Example:
+        >>> MeanEvidence(np.full(100, 0.5), bound=0.25, side="lower").slack
+        2.0
     """
 
     samples: Float64[np.ndarray, " trials"]
@@ -208,8 +210,9 @@ class ExactEvidence:
         tag: Name of the bound.
         note: Anything a reader of the verdict should know.
 
-    >>> ExactEvidence(0.5, bound=0.39945, side="upper").decision
-    'refuted'
+    Example:
+        >>> ExactEvidence(0.5, bound=0.39945, side="upper").decision
+        'refuted'
     """
 
     value: float
@@ -273,6 +276,14 @@ class SlopeEvidence:
 
     Source: theory section 8 (shapes). Approximate: its p-values are bootstrap shares, at least
     1/(replicates + 1), and for one look only.
+
+    Example:
+        >>> from experiments.statistics.slopes import bootstrap_slope
+        >>> sizes = [1e3, 1e4, 1e5]
+        >>> fit = bootstrap_slope(sizes, [np.full(9, n**-0.5) for n in sizes], replicates=100)
+        >>> evidence = SlopeEvidence(fit, target=-0.5, tolerance=0.02)
+        >>> round(evidence.observed, 6), evidence.trials
+        (-0.5, 27)
     """
 
     fit: SlopeFit
@@ -331,3 +342,4 @@ class SlopeEvidence:
 
 
 Evidence: TypeAlias = QuantileEvidence | MeanEvidence | ExactEvidence | SlopeEvidence
+"""What was observed about one cell, in any of the four forms."""

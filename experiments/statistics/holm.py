@@ -9,6 +9,8 @@ from jaxtyping import Bool, Float64
 
 from theory._check import Reals, check_beta, invalid
 
+__all__ = ["Holm", "holm"]
+
 
 class Holm(NamedTuple):
     """Outcome of Holm's procedure.
@@ -40,8 +42,9 @@ def holm(p_values: Reals, *, alpha: float) -> Holm:
 
     Source: Holm (1979); theory section 8.
 
-    >>> holm([0.01, 0.04, 0.03, 0.005], alpha=0.05).rejected.tolist()
-    [True, False, False, True]
+    Example:
+        >>> holm([0.01, 0.04, 0.03, 0.005], alpha=0.05).rejected.tolist()
+        [True, False, False, True]
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):

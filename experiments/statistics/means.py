@@ -26,6 +26,17 @@ from scipy import optimize
 from experiments.statistics._types import Floats
 from theory._check import Reals, check_beta, invalid
 
+__all__ = [
+    "Interval",
+    "empirical_bernstein_lower",
+    "empirical_bernstein_upper",
+    "log_e_above",
+    "log_e_below",
+    "mean_interval",
+    "mean_lower",
+    "mean_upper",
+]
+
 # 2**-15 is still of use at 1e8 samples; each further fraction costs ln(17/16) nats.
 _FRACTIONS = 2.0 ** -np.arange(16)
 # Values this far outside [0, 1] are rounding of a share, and are moved onto it.
@@ -68,9 +79,10 @@ def log_e_above(samples: Reals, mean: Reals, *, running: bool = False) -> Floats
 
     Source: Waudby-Smith and Ramdas (2024), diversified Kelly betting; Ville's inequality.
 
-    >>> x = np.tile([0.2, 0.4], 500)
-    >>> bool(log_e_above(x, 0.25) > np.log(1e6)), bool(log_e_above(x, 0.3) <= 0)
-    (True, True)
+    Example:
+        >>> x = np.tile([0.2, 0.4], 500)
+        >>> bool(log_e_above(x, 0.25) > np.log(1e6)), bool(log_e_above(x, 0.3) <= 0)
+        (True, True)
     """
     x = check_unit_samples(samples)
     m = np.broadcast_to(np.asarray(mean, dtype=np.float64), x.shape[1:])
@@ -90,9 +102,21 @@ def log_e_below(samples: Reals, mean: Reals, *, running: bool = False) -> Floats
 
     Arguments, result and guarantee are those of `log_e_above` for 1 - samples and 1 - mean.
 
-    >>> x = np.tile([0.2, 0.4], 500)
-    >>> bool(log_e_below(x, 0.4) > np.log(1e6)), bool(log_e_below(x, 0.3) <= 0)
-    (True, True)
+    Args:
+        samples: (trials,) or (trials, columns...), independent with values in [0, 1].
+        mean: Hypothetical mean m in [0, 1].
+        running: Best prefix instead of all trials, as in `log_e_above`.
+
+    Returns:
+        Natural logarithm of the e-value, float64.
+
+    Raises:
+        InvalidInput: a sample or a mean is outside [0, 1].
+
+    Example:
+        >>> x = np.tile([0.2, 0.4], 500)
+        >>> bool(log_e_below(x, 0.4) > np.log(1e6)), bool(log_e_below(x, 0.3) <= 0)
+        (True, True)
     """
     x = check_unit_samples(samples)
     return log_e_above(1.0 - x, 1.0 - np.asarray(mean, dtype=np.float64), running=running)
@@ -113,8 +137,9 @@ def mean_lower(samples: Float64[np.ndarray, " trials"], *, alpha: float) -> floa
 
     Source: Waudby-Smith and Ramdas (2024).
 
-    >>> 0.35 < mean_lower(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.4
-    True
+    Example:
+        >>> 0.35 < mean_lower(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.4
+        True
     """
     x = check_unit_samples(samples)
     check_beta(alpha, "alpha")
@@ -158,8 +183,9 @@ def mean_upper(samples: Float64[np.ndarray, " trials"], *, alpha: float) -> floa
 
     Source: Waudby-Smith and Ramdas (2024).
 
-    >>> 0.4 < mean_upper(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.45
-    True
+    Example:
+        >>> 0.4 < mean_upper(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.45
+        True
     """
     return 1.0 - mean_lower(1.0 - check_unit_samples(samples), alpha=alpha)
 
@@ -179,9 +205,10 @@ def mean_interval(samples: Float64[np.ndarray, " trials"], *, alpha: float) -> I
 
     Source: Waudby-Smith and Ramdas (2024), hedged over the two directions.
 
-    >>> low, high = mean_interval(np.tile([0.2, 0.6], 500), alpha=0.01)
-    >>> low < 0.4 < high
-    True
+    Example:
+        >>> low, high = mean_interval(np.tile([0.2, 0.6], 500), alpha=0.01)
+        >>> low < 0.4 < high
+        True
     """
     return Interval(mean_lower(samples, alpha=alpha / 2), mean_upper(samples, alpha=alpha / 2))
 
@@ -201,8 +228,9 @@ def empirical_bernstein_lower(samples: Reals, *, alpha: float) -> Floats:
 
     Source: Maurer and Pontil (2009), Theorem 4.
 
-    >>> bool(0.3 < empirical_bernstein_lower(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.4)
-    True
+    Example:
+        >>> bool(0.3 < empirical_bernstein_lower(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.4)
+        True
     """
     x = check_unit_samples(samples)
     check_beta(alpha, "alpha")
@@ -216,8 +244,21 @@ def empirical_bernstein_lower(samples: Reals, *, alpha: float) -> Floats:
 def empirical_bernstein_upper(samples: Reals, *, alpha: float) -> Floats:
     """Closed-form upper limit for one look: `empirical_bernstein_lower` of 1 - samples.
 
-    >>> bool(0.4 < empirical_bernstein_upper(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.5)
-    True
+    Args:
+        samples: (trials,) or (trials, columns...), at least two trials, values in [0, 1].
+        alpha: Error probability of this one side, in (0, 1).
+
+    Returns:
+        mean + sqrt(2 V ln(2/alpha)/R) + 7 ln(2/alpha)/(3(R-1)), at most 1; V the sample variance.
+
+    Raises:
+        InvalidInput: fewer than two trials, a sample outside [0, 1], or alpha outside (0, 1).
+
+    Source: Maurer and Pontil (2009), Theorem 4.
+
+    Example:
+        >>> bool(0.4 < empirical_bernstein_upper(np.tile([0.2, 0.6], 500), alpha=0.01) < 0.5)
+        True
     """
     lower = empirical_bernstein_lower(1.0 - check_unit_samples(samples), alpha=alpha)
     return np.subtract(1.0, lower)[()]

@@ -17,6 +17,8 @@ from experiments.statistics._types import Floats
 from experiments.statistics.binomial import as_p_value, check_binomial
 from theory._check import Reals, check_beta
 
+__all__ = ["anytime_p_values", "confirm_log_e", "refute_log_e"]
+
 
 def confirm_log_e(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
     """Log e-process against "p > beta": half on rate 0, half on rate beta/2.
@@ -37,8 +39,9 @@ def confirm_log_e(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
 
     Source: [V2], Ville's inequality.
 
-    >>> int(np.argmax(confirm_log_e(0, np.arange(400), beta=0.05) >= np.log(1e4)))
-    193
+    Example:
+        >>> int(np.argmax(confirm_log_e(0, np.arange(400), beta=0.05) >= np.log(1e4)))
+        193
     """
     k, r = check_binomial(exceedances, trials)
     b = check_beta(beta)
@@ -66,10 +69,11 @@ def refute_log_e(exceedances: Reals, trials: Reals, *, beta: Reals) -> Floats:
 
     Source: [V2], Ville's inequality.
 
-    >>> bool(refute_log_e(40, 200, beta=0.05) >= np.log(1e4))
-    True
-    >>> bool(refute_log_e(10, 200, beta=0.05) >= 0)
-    False
+    Example:
+        >>> bool(refute_log_e(40, 200, beta=0.05) >= np.log(1e4))
+        True
+        >>> bool(refute_log_e(10, 200, beta=0.05) >= 0)
+        False
     """
     k, r = check_binomial(exceedances, trials)
     b = check_beta(beta)
@@ -96,9 +100,10 @@ def anytime_p_values(exceeds: Bool[np.ndarray, " trials"], *, beta: Reals) -> tu
 
     Source: [V2].
 
-    >>> confirm, refute = anytime_p_values(np.zeros(300, dtype=bool), beta=0.05)
-    >>> confirm < 1e-6, refute
-    (True, 1.0)
+    Example:
+        >>> confirm, refute = anytime_p_values(np.zeros(300, dtype=bool), beta=0.05)
+        >>> confirm < 1e-6, refute
+        (True, 1.0)
     """
     r = np.arange(exceeds.size + 1)
     k = np.concatenate([[0], np.cumsum(exceeds)])

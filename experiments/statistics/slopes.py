@@ -19,6 +19,14 @@ from jaxtyping import Float64
 from experiments.statistics._types import Floats
 from theory._check import Reals, check_beta, check_count, invalid
 
+__all__ = [
+    "SlopeFit",
+    "bootstrap_slope",
+    "empirical_quantile",
+    "log_log_slope",
+    "order_statistic_index",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class SlopeFit:
@@ -46,8 +54,16 @@ class SlopeFit:
 def order_statistic_index(quantile: float, trials: int) -> int:
     """Number j (from 1) of the order statistic that is the empirical `quantile`: ceil(q R).
 
-    >>> order_statistic_index(0.95, 1000), order_statistic_index(0.95, 7)
-    (950, 7)
+    Args:
+        quantile: Level q, in (0, 1).
+        trials: Number of trials R, at least 1.
+
+    Returns:
+        j, from 1 to R.
+
+    Example:
+        >>> order_statistic_index(0.95, 1000), order_statistic_index(0.95, 7)
+        (950, 7)
     """
     # 0.95 * 1000 is 950.0000000000001 or the like: shaved before rounding up.
     return min(max(int(np.ceil(quantile * trials * (1 - 1e-12))), 1), trials)
@@ -56,8 +72,16 @@ def order_statistic_index(quantile: float, trials: int) -> int:
 def empirical_quantile(samples: np.ndarray, quantile: float) -> float:
     """Least sample with at least the given share of samples at or below it.
 
-    >>> empirical_quantile(np.arange(1.0, 101.0), 0.95)
-    95.0
+    Args:
+        samples: (trials,) numbers, at least one.
+        quantile: Level, in (0, 1).
+
+    Returns:
+        A sample: nothing is interpolated.
+
+    Example:
+        >>> empirical_quantile(np.arange(1.0, 101.0), 0.95)
+        95.0
     """
     j = order_statistic_index(quantile, samples.size)
     return float(np.partition(samples, j - 1)[j - 1])
@@ -76,8 +100,9 @@ def log_log_slope(x: Reals, y: Reals) -> Floats:
     Raises:
         InvalidInput: a value is not positive and finite, or x has fewer than two distinct values.
 
-    >>> round(float(log_log_slope([1e4, 1e5, 1e6], [0.3, 0.03, 0.003])), 12)
-    -1.0
+    Example:
+        >>> round(float(log_log_slope([1e4, 1e5, 1e6], [0.3, 0.03, 0.003])), 12)
+        -1.0
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     for name, values in (("x", x), ("y", y)):
@@ -119,11 +144,12 @@ def bootstrap_slope(
 
     Source: theory section 8 (shapes).
 
-    >>> rng = np.random.default_rng(1)
-    >>> sizes = [1e3, 1e4, 1e5]
-    >>> fit = bootstrap_slope(sizes, [n**-0.5 * rng.uniform(1, 2, 400) for n in sizes])
-    >>> fit.low < -0.5 < fit.high
-    True
+    Example:
+        >>> rng = np.random.default_rng(1)
+        >>> sizes = [1e3, 1e4, 1e5]
+        >>> fit = bootstrap_slope(sizes, [n**-0.5 * rng.uniform(1, 2, 400) for n in sizes])
+        >>> fit.low < -0.5 < fit.high
+        True
     """
     x = np.asarray(x, dtype=np.float64)
     check_beta(quantile, "quantile")

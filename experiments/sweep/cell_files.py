@@ -27,6 +27,10 @@ class Measured:
         row: Its row of the merged table: texts, numbers, booleans and None. Names that end in
             "seconds" stay in the cell's file, for they differ from run to run.
         values: Numbers of every trial by name, (trials,) each, where they are to be kept.
+
+    Example:
+        >>> Measured({"missing_mass": 0.25, "seconds": 0.1}).values is None
+        True
     """
 
     row: Mapping[str, Any]

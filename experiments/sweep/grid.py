@@ -45,6 +45,15 @@ class Group:
         trials: Number of trials.
         seed: Seed of the trials.
         eps: Privacy parameters eps.
+
+    Example:
+        >>> grid = parse_grid({
+        ...     "data": {"kind": "hard_zipf", "s": 1.5, "C": 1, "N": 1e4},
+        ...     "privacy": {"eps": [0.1, 1], "delta": 1e-5, "max_items_per_user": 1},
+        ... })
+        >>> (group,) = grid.groups
+        >>> isinstance(group, Group), group.eps, group.mechanism
+        (True, (0.1, 1.0), 'wgm')
     """
 
     data: DataSpec
@@ -84,6 +93,15 @@ class Cell:
     Attributes:
         group: The simulation it is part of.
         eps: Its privacy parameter.
+
+    Example:
+        >>> grid = parse_grid({
+        ...     "data": {"kind": "hard_zipf", "s": 1.5, "C": 1, "N": 1e4},
+        ...     "privacy": {"eps": [0.1, 1], "delta": 1e-5, "max_items_per_user": 1},
+        ... })
+        >>> cell = grid.cells[0]
+        >>> isinstance(cell, Cell), cell.eps, cell.parameters["delta"], len(cell.name)
+        (True, 0.1, 1e-05, 16)
     """
 
     group: Group
@@ -153,8 +171,21 @@ def digest(value: Any) -> str:
 def load_grid(path: Path) -> Grid:
     """Read and check a grid file; relative data paths start from its folder.
 
+    Args:
+        path: A TOML file in UTF-8.
+
+    Returns:
+        The `Grid`.
+
     Raises:
         InvalidInput: It cannot be read, is not TOML, or holds an unknown key or a bad value.
+
+    Example:
+        >>> from importlib.resources import as_file, files
+        >>> with as_file(files("experiments.sweep") / "example.toml") as path:
+        ...     grid = load_grid(path)
+        >>> len(grid.cells) > 1
+        True
     """
     try:
         given = tomllib.loads(path.read_text("utf-8"))
@@ -172,6 +203,9 @@ def parse_grid(given: Mapping[str, Any], folder: Path = Path()) -> Grid:
     Args:
         given: Tables "data", "privacy" and, if wanted, "run".
         folder: What relative data paths start from.
+
+    Returns:
+        The `Grid`.
 
     Raises:
         InvalidInput: A table or key is unknown or missing, or a value is out of range.

@@ -61,7 +61,7 @@ def work_in_processes(
     try:
         for number in range(processes):
             place = (index * processes + number, count * processes)
-            workers.append(_start(task, place, _cores(number, processes)))
+            workers.append(_start(task, place, cores_of(number, processes)))
         for told_by, message in _messages(workers):
             if isinstance(message, Exception):
                 raise message
@@ -92,13 +92,13 @@ def _start(task: Task, worker: tuple[int, int], cores: set[int]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(task, worker, cores, sender), daemon=True)
-    with _interrupts_held_back():
+    with interrupts_held_back():
         process.start()
     sender.close()
     return _Worker(process, receiver)
 
 
-def _cores(number: int, processes: int) -> set[int]:
+def cores_of(number: int, processes: int) -> set[int]:
     """A worker's share of the cores that this process may use; empty for no choice."""
     if not hasattr(os, "sched_setaffinity"):
         return set()
@@ -107,7 +107,7 @@ def _cores(number: int, processes: int) -> set[int]:
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def interrupts_held_back() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach: it is for the one that started them to act."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -153,7 +153,7 @@ def _work(task: Task, worker: tuple[int, int], cores: set[int], sender: Connecti
     """Main function of a worker process."""
     if cores:
         os.sched_setaffinity(0, cores)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         sender.send(work(task, worker, sender.send))
     except Exception as error:
@@ -171,7 +171,8 @@ def _portable(error: Exception) -> Exception:
     return error
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Wait for the end of the process that started this one, and end too."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -39,7 +39,17 @@ _MOST_PROCESSES = 1024
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that failed: name of its file, its parameters in words, the error in one line."""
+    """A cell that failed: name of its file, its parameters in words, the error in one line.
+
+    Attributes:
+        cell: Name of its file.
+        label: Its parameters in words.
+        error: The error in one line.
+
+    Example:
+        >>> Failure("0123456789abcdef", "hard_zipf wgm eps=1", "MemoryError").error
+        'MemoryError'
+    """
 
     cell: str
     label: str
@@ -111,6 +121,23 @@ def sweep(
 
     Raises:
         InvalidInput: The folder cannot be written to, or belongs to another grid or version.
+
+    Example:
+        With a measure of one's own instead of a simulation:
+
+        >>> import tempfile
+        >>> from experiments.sweep import Measured, parse_grid, sweep
+        >>> grid = parse_grid({
+        ...     "data": {"kind": "hard_zipf", "s": 1.5, "C": 1, "N": 1e4},
+        ...     "privacy": {"eps": [0.1, 1], "delta": 1e-5, "max_items_per_user": 1},
+        ... })
+        >>> def measure(group):
+        ...     return [Measured({"x": eps}) for eps in group.eps]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first = sweep(grid, Path(folder), measure=measure)
+        ...     again = sweep(grid, Path(folder), measure=measure)
+        >>> first.computed, again.computed, again.skipped
+        (2, 0, 2)
     """
     processes = check_count("processes", processes, maximum=_MOST_PROCESSES)
     worker = _checked_worker(worker)

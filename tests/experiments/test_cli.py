@@ -185,7 +185,9 @@ def test_simulate(told, csv, tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["seeds"] == 3 and manifest["versions"]["jax"]
     assert str(tmp_path) not in json.dumps(manifest)  # results travel
-    assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "trials.parquet"]
+    drawn = [f"histogram.{suffix}" for suffix in ("csv", "pdf", "svg")]
+    names = sorted(path.name for path in out.iterdir())
+    assert names == [*drawn, "manifest.json", "trials.parquet"]
 
 
 def test_simulate_several_eps(told, csv):

@@ -38,7 +38,9 @@ from theory import (
     miss_probabilities,
 )
 from wgm_jax import registry
+from wgm_jax.set_union.flows import known_two_rounds
 from wgm_jax.set_union.policy_gaussian import PolicyGaussian
+from wgm_jax.set_union.two_round_trials import TwoRoundTrials
 
 DELTA = 0.01
 # 36 users with up to three of six items; at these settings many items are neither sure nor lost.
@@ -173,6 +175,18 @@ def grid(calibration):
     )
 
 
+def test_two_rounds_of_the_flow_by_conditional_means():
+    [entry] = compare(
+        DATA, eps=[1.0], delta=DELTA, max_items_per_user=[4], mechanisms=["bernoulli-flow-2"],
+        num_trials=7, seed=3,
+    ).entries  # fmt: skip
+    trials = TwoRoundTrials(by_name(DATA), known_two_rounds(1.0, DELTA, 4), seed=3)
+    mass, released = np.transpose([trials.conditional_means(trial) for trial in range(7)])
+    assert (entry.kind, entry.trials) == ("integrated", 7)
+    assert entry.missing_mass == Estimate.of(mass, exact=False)
+    assert entry.released == Estimate.of(released, exact=False)
+
+
 def test_trials_are_a_function_of_seed_and_number(monkeypatch):
     mechanism = registry.get("dp-sips-two-rounds")
     both = calibrate(eps=np.array([1.0, 0.5]), delta=DELTA, max_items_per_user=2)
@@ -237,6 +251,7 @@ def test_competitors():
     # Where all of delta goes to new items anyhow, or a proof is missing, there is no other one.
     assert not {"policy-laplace (full)", "dp-sips (full)"} & set(default)
     assert not any("published" in label or "positive" in label for label in default)
+    assert not any(label.startswith("bernoulli") for label in default)  # by name only
     [specimen] = competitors(["policy-greedy-published"])
     assert not specimen.private and specimen.sequential
     with pytest.raises(

@@ -19,7 +19,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from experiments.claims.registry import claims
-from experiments.report import Content, latex, markdown, read_results, render
+from experiments.report import (
+    Content,
+    headline_of,
+    latex,
+    markdown,
+    read_results,
+    render,
+)
 from experiments.report.formulas import typeset
 from experiments.report.glossary import GLOSSARY, SYMBOLS, WORDS, find
 from experiments.report.junit import junit
@@ -284,6 +291,14 @@ def test_plotted_numbers_and_captions(document):
                                 "claimed_delta": 1e-5, "found_delta": 0.0067}]}, {},
          "x is not (1, 1e-05)-private, as it claims to be: δ(1) ≥ 0.0067"),
         ("bounds", {"results": []}, {}, "Results of wgm bounds"),
+        ("compare", {"standings": [{"eps": 1.0, "lower_bound": 0.0918, "best": {
+            "mechanism": "dp-sips", "max_items_per_user": 100, "missing_mass": 0.508}, "wgm": [
+            {"mechanism": "wgm", "best": {"max_items_per_user": 50, "missing_mass": 0.521}}]}]}, {},
+         "At ε = 1 dp-sips with Δ0 = 100 leaves least, 50.8 % of the mass; wgm 52.1 % with Δ0 = 50;"
+         " no private mechanism can leave less than 9.18 %"),
+        ("errata", {"errata": [{"number": "1a", "where": HOSTILE, "printed": "MM <= 1", "cause": "",
+                                "refuted_by": HOSTILE, "corrected": "[U2]", "demonstrated": True}]},
+         {}, "All 1 errata are shown"),
         (HOSTILE, {"results": "text"}, {}, "Results of wgm"),
     ],
 )  # fmt: skip
@@ -292,10 +307,37 @@ def test_other_commands(tmp_path, command, more, files, expected):
     for name, value in files.items():
         write_json(tmp_path / f"{name}.json", value)
     document = Document(render(Content.of(read_results(tmp_path))))
-    assert expected in document.all("h1")[0][1]
+    assert expected in document.all("h1")[0][1].replace("\xa0", " ")
     assert Counter(name for name, *_ in document.elements)["script"] == 1
     if HOSTILE in json.dumps([more, files], ensure_ascii=False).replace("\\", ""):
         assert any(SHOWN in text for _, text in document.all("td") + document.all("p"))
+
+
+def test_figures_of_the_paper_are_judged_on_top(tmp_path):
+    write_json(tmp_path / "manifest.json", manifest("figure", settings={}, captions={
+        "figure-01": {"title": "Losses", "caption": "Three data sets."}}))  # fmt: skip
+    verdicts = ["reproduced", "not reproduced", "with reservation", "reproduced"]
+    rows = {name: [f"{name} {i}" for i in range(4)] for name in ("source", "number", "note")}
+    frame = pl.DataFrame({**rows, "says": [HOSTILE] * 4, "verdict": verdicts})
+    frame.write_parquet(tmp_path / "statements.parquet")
+    (tmp_path / "figure-01.svg").write_text(DRAWING)
+    frame.write_parquet(tmp_path / "figure-01.parquet")  # its numbers, no table of their own
+    content = Content.of(read_results(tmp_path))
+    document = Document(render(content))
+    said = "Of 4 statements of the paper 2 are reproduced, 1 with reservation, 1 not reproduced"
+    assert headline_of(content) == said
+    sections = [attrs["id"] for attrs, _ in document.all("section")]
+    assert sections[:2] == ["statements", "figures"] and "tables" not in sections
+    shown = [text for attrs, text in document.all("tr") if "number" in text][1:]
+    assert len(shown) == 4 and all(SHOWN in text for text in shown)
+    for text, verdict, place in zip(shown, verdicts, range(4), strict=True):
+        assert verdict in text and f"source {place}" in text and f"note {place}" in text
+    assert [(t.name, len(t.rows)) for t in content.tables()] == [("statements", 4)]
+    captions = [text for _, text in document.all("figcaption")]
+    assert captions[0].startswith("Losses. Three data sets.")
+    frame.with_columns(verdict=pl.lit("proved")).write_parquet(tmp_path / "statements.parquet")
+    with pytest.raises(InvalidInput, match="must hold verdicts reproduced"):
+        render(Content.of(read_results(tmp_path)))
 
 
 def test_a_table_of_results_lists_what_is_the_same_in_every_row_once(tmp_path):
@@ -519,6 +561,27 @@ def test_verify_writes_junit(wgm, tmp_path, monkeypatch):
     assert status == 2 and "--junit" in err and not (tmp_path / "b").exists()
     content = Content.of(read_results(tmp_path / "out"))
     assert headline(content.reports) == "All 2 claims came out as expected"
+
+
+def test_verify_writes_the_page_itself_and_survives_without(wgm, tmp_path, monkeypatch):
+    monkeypatch.setattr(report_folder.module, "_plots", lambda *_: [])
+    asked = ("verify", "--claim", "erratum-1-theorem", "--exact", "--max-items-per-user", "1")
+    data = tmp_path / "a.csv"
+    data.write_text("user,item\n1,2\n1,3\n2,2\n")
+    status, out, err = wgm(*asked, data, "--out", tmp_path / "good", "--quiet")
+    assert (status, err) == (0, "") and f"Report: {tmp_path / 'good' / 'report.html'}" in out
+    page = (tmp_path / "good" / "report.html").read_text(encoding="utf-8")
+    assert page == render(Content.of(read_results(tmp_path / "good")))
+
+    def fail(*_):
+        raise ZeroDivisionError("no page today")
+
+    monkeypatch.setattr("experiments.report.writing.render", fail)
+    status, out, err = wgm(*asked, data, "--out", tmp_path / "bad", "--quiet")
+    assert status == 0 and "Report:" not in out and "All 1 claims: as expected." in out
+    assert err.startswith("wgm: warning: no report: ZeroDivisionError: no page today")
+    files = {path.name for path in (tmp_path / "good").iterdir()} - {"report.html"}
+    assert {path.name for path in (tmp_path / "bad").iterdir()} == files
 
 
 # ---- notebooks

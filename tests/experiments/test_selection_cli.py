@@ -213,7 +213,7 @@ def test_the_exact_accountant_makes_less_noise(told, csv):
 def test_a_bad_accountant_is_one_line(wgm, csv):
     status, out, err = wgm("hitting-set", csv, *GRID, "--accountant", "best")
     assert (status, out) == (2, "")
-    assert err.startswith("wgm: --accountant best: accountant must be closed or exact")
+    assert err.startswith("wgm: --accountant best: accountant must be closed, exact or paper")
     assert err.count("\n") == 1
 
 

@@ -27,28 +27,34 @@ def assert_same(ours, theirs):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-@pytest.mark.parametrize("sampler", ["lanes", "padded"])
-def test_numbers_do_not_depend_on_the_chunk_size(sampler):
-    reference = simulate(DATA, FOUND, num_trials=150, seed=9, sampler=sampler)
+# Noise and a threshold; a table of probabilities; the mechanism as it defines itself.
+WAYS = pytest.mark.parametrize(
+    ("sampler", "mechanism"),
+    [("lanes", "wgm"), ("lanes", "laplace-count"), ("lanes", "bernoulli-flow"), ("padded", "wgm")],
+)
+
+
+@WAYS
+def test_numbers_do_not_depend_on_the_chunk_size(sampler, mechanism):
+    reference = simulate(DATA, FOUND, mechanism, num_trials=150, seed=9, sampler=sampler)
     assert reference.sampler.startswith(sampler)
     assert np.unique(reference.missing_mass).size > 50
     for chunk_size in (1, 7, 64, 1000):
         other = simulate(
-            DATA, FOUND, num_trials=150, seed=9, sampler=sampler, chunk_size=chunk_size
+            DATA, FOUND, mechanism, num_trials=150, seed=9, sampler=sampler, chunk_size=chunk_size
         )
         assert_same(other, reference)
 
 
-@pytest.mark.parametrize("sampler", ["lanes", "padded"])
-def test_numbers_do_not_depend_on_the_number_of_trials_nor_memory_nor_threads(sampler):
-    long = simulate(DATA, FOUND, num_trials=1000, seed=9, sampler=sampler)
-    short = simulate(DATA, FOUND, num_trials=100, seed=9, sampler=sampler)
+@WAYS
+def test_numbers_do_not_depend_on_the_number_of_trials_nor_memory_nor_threads(sampler, mechanism):
+    given = {"mechanism": mechanism, "seed": 9, "sampler": sampler}
+    long = simulate(DATA, FOUND, num_trials=1000, **given)
+    short = simulate(DATA, FOUND, num_trials=100, **given)
     for name in METRICS:
         np.testing.assert_array_equal(getattr(long, name)[:100], getattr(short, name))
     for options in ({"memory_budget": 400_000}, {"num_threads": 1}, {"num_threads": 5}):
-        assert_same(
-            simulate(DATA, FOUND, num_trials=100, seed=9, sampler=sampler, **options), short
-        )
+        assert_same(simulate(DATA, FOUND, num_trials=100, **given, **options), short)
 
 
 @pytest.mark.parametrize("sampler", ["lanes", "padded"])
@@ -56,6 +62,18 @@ def test_a_budget_too_small_for_one_trial_is_an_error(sampler):
     with pytest.raises(InvalidInput, match="at least") as error:
         simulate(DATA, FOUND, num_trials=10, sampler=sampler, memory_budget=100)
     assert error.value.name == "memory_budget"
+
+
+def test_a_grid_needs_no_more_memory_than_so_many_points():
+    """The flow's table is on the grid: its size must not be multiplied by the points again."""
+
+    def needed(*eps):
+        grid = calibrate(eps=list(eps), delta=1e-2, max_items_per_user=4)
+        with pytest.raises(InvalidInput) as error:
+            simulate(DATA, grid, "bernoulli-flow", num_trials=1, sampler="padded", memory_budget=9)
+        return int(error.value.accepted.split("at least ")[1].split(":")[0])
+
+    assert needed(1.0) < needed(1.0, 1.0, 1.0, 1.0) <= 4 * needed(1.0)
 
 
 def test_trials_can_be_added_later():

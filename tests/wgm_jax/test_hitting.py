@@ -446,7 +446,7 @@ def test_stopping_early_is_not_private():
         (lambda d: UserPeeling(scale=0.0), "scale = 0.0: must be a finite number above 0"),
         (
             lambda d: UserPeeling(accountant="open"),
-            "accountant = open: must be one of closed, exact",
+            "accountant = open: must be one of closed, exact, paper",
         ),
         (
             lambda d: UserPeeling(accountant="exact", scale=2.0),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +17,12 @@ from scipy.special import ndtr
 
 from theory import InvalidInput, UserItems
 from theory.calibration import calibrate
-from wgm_jax import fates, lane_sampler, samplers, synthetic
+from wgm_jax import fates, lane_sampler, registry, samplers, synthetic
 from wgm_jax.bits import threefry
+from wgm_jax.coins import probability_words
 from wgm_jax.devices import Devices
-from wgm_jax.lanes import STEP, _select, _subsample, lane_metrics, normal
+from wgm_jax.lane_outcomes import GROUP, ReleaseRows, normal
+from wgm_jax.lanes import STEP, _select, _subsample, lane_metrics
 from wgm_jax.wgm import WeightedGaussian
 
 SIZES = synthetic.SetSizes("lognormal", mean=8, spread=1.1, cap=120)
@@ -32,14 +35,19 @@ def calibration(bound=4, eps=(1.0,), delta=1e-3):
 
 def sampler(data, found, **options):
     settings = {"seed": 7, "num_trials": 512, "callers": 1, "memory_budget": 2**30}
-    return lane_sampler.LaneSampler(data, found, devices=Devices.of(), **settings | options)
+    law = options.pop("law", None) or law_of(data, found)
+    return lane_sampler.LaneSampler(data, law, devices=Devices.of(), **settings | options)
+
+
+def law_of(data, found):
+    return WeightedGaussian().count_law(data, found)
 
 
 def walk(data, opened, keep, lanes, seed=7):
     """Counts (items, lanes) of the kernel, and the slots it walked through."""
-    found = calibration(keep)
+    law = law_of(data, calibration(keep))
     slots = lane_sampler.open_slots(data, opened, keep)
-    state = lane_sampler.lane_state(data, found, fates.fates(data, found), opened, slots)
+    state = lane_sampler.lane_state(data, law, fates.fates(data, law), opened, slots)
     key = jnp.asarray(lane_sampler._keys(seed)[0])
 
     @jax.jit
@@ -165,16 +173,18 @@ def test_ranges_of_kept_copies_hold_with_the_stated_error():
 def test_skipped_probability_is_within_the_stated_bound(oracle, bound):
     """Exact laws of all items: total error of a trial, and every rate is an upper bound."""
     found = calibration(bound, eps=(0.3, 1.0, 3.0), delta=1e-5)
-    fate = fates.fates(DATA, found)
+    law = law_of(DATA, found)
+    fate = fates.fates(DATA, law)
     sets = np.split(DATA.items, DATA.offsets[1:-1])
     base, laws = oracle.weight_laws(sets, DATA.num_items, bound)
-    np.testing.assert_allclose(fate.base, base, rtol=1e-12)
+    np.testing.assert_allclose(law.base, base, rtol=1e-12)
     sizes = np.repeat(DATA.set_sizes, DATA.set_sizes)
     clipped = sizes > bound
     holders = np.bincount(DATA.items[clipped], minlength=DATA.num_items)
     weights = (bound / sizes[clipped]).astype(float)
     mean = np.bincount(DATA.items[clipped], weights, minlength=DATA.num_items).astype(float)
     low, high = fates.kept_range(holders, mean, fates.ERROR / 2 / DATA.num_items)
+    np.testing.assert_array_equal((low, high), (fate.low, fate.high))
     skipped = 0.0
     for item, law in enumerate(laws):
         if fate.open[item]:
@@ -194,16 +204,96 @@ def test_skipped_probability_is_within_the_stated_bound(oracle, bound):
     assert fate.open.any() and (~fate.open).any()
 
 
+def test_skipped_probability_of_a_table():
+    """The same for a law with probabilities made for the set, and one with heavy tails."""
+    for name in ("bernoulli-flow", "laplace-count"):
+        law = registry.get(name).count_law(DATA, calibration(4, eps=(0.5, 2.0)))
+        fate, skipped = fates.fates(DATA, law), 0.0
+        sizes = np.repeat(DATA.set_sizes, DATA.set_sizes)
+        for item in np.flatnonzero(~fate.open):
+            copies = np.ones(1)
+            for size in sizes[DATA.items == item]:
+                if size > 4:
+                    copies = np.convolve(copies, [1 - 4 / size, 4 / size])
+            numbers = np.arange(copies.size)
+            release, miss = law.chances(np.full(copies.size, item), numbers)
+            chance = np.max(release if fate.missed[item] else miss, axis=1)
+            inside = (numbers >= fate.low[item]) & (numbers <= fate.high[item])
+            skipped += float(copies[~inside].sum())
+            if fate.rate[item] > 0:
+                assert chance[inside].max() <= fate.rate[item] * (1 + 1e-9) + 1e-15
+            else:
+                skipped += float(copies[inside] @ chance[inside])
+        assert skipped <= fates.ERROR
+        assert fate.open.any() and (~fate.open).any()
+
+
 def test_counts_are_as_narrow_as_the_data_allow():
     def dtype(holders):
         data = synthetic.equal_frequencies(num_items=2, frequency=holders, set_size=2)
         slots = lane_sampler.open_slots(data, np.arange(2), 1)
-        found = calibration(1)
-        fate = fates.fates(data, found)
-        return lane_sampler.lane_state(data, found, fate, np.arange(2), slots).dtype
+        law = law_of(data, calibration(1))
+        fate = fates.fates(data, law)
+        return lane_sampler.lane_state(data, law, fate, np.arange(2), slots).dtype
 
     assert dtype(2**15 - 1) == "int16"
     assert dtype(2**15) == "int32"
+
+
+# ---- outcomes
+
+
+def test_coins_of_the_kernel_are_exact_in_128_bits():
+    """Against whole numbers in Python, with words that tie as often as not."""
+    rng = np.random.default_rng(4)
+    lanes, entries = 400, 4
+    release = np.array([[0.3, 1e-9, 1 - 1e-12, 0.0], [0.5, 1.0, 0.999, 2.0**-100]])
+    miss = np.array([[0.7, 1 - 1e-9, 1e-12, 1.0], [0.5, 0.0, 0.001, 1.0]])
+    table = probability_words(release, miss)
+    rows = ReleaseRows(
+        low=np.full(GROUP, 3, np.int32),
+        last=np.full(GROUP, entries - 1, np.int32),
+        first=np.zeros(GROUP, np.int32),
+        words=tuple(table),
+        by_copies=True,
+    )
+    # Fewer copies than tabulated count like the first entry, more like the last.
+    kept = rng.integers(0, 10, (GROUP, lanes))
+    entry = np.clip(kept - 3, 0, entries - 1)
+    drawn = rng.integers(0, 2**32, (4, GROUP, lanes)).astype(np.uint32)
+    for word in range(4):  # half of all draws are those of the first point's table
+        likely = table[0, 0] >= 2**31
+        count = table[word, 0] & (2**31 - 1 if word == 0 else 2**32 - 1)
+        equal = np.where(likely, ~count.astype(np.uint32), count.astype(np.uint32))[entry]
+        drawn[word] = np.where(rng.random((GROUP, lanes)) < 0.8, equal, drawn[word])
+
+    def words(position):
+        """Half as many positions as first words, or as further ones, which follow each other."""
+        first = position.shape[0] == GROUP // 2
+        chosen = drawn[0] if first else drawn[1:].reshape(-1, lanes)
+        assert 2 * position.shape[0] == chosen.shape[0]
+        return tuple(map(jnp.asarray, np.split(chosen, 2)))
+
+    group = jnp.int32(0)
+    found = np.array(rows.hits(group, rows.draw(group, jnp.asarray(kept), words), words))
+    u = sum(drawn[word].astype(object) << 32 * (3 - word) for word in range(4))
+    seen = set()
+    for point, item, lane in np.ndindex(2, GROUP, lanes):
+        at = entry[item, lane]
+        p = int(Fraction(float(release[point, at])) * 2**128)
+        rest = min(int(Fraction(float(miss[point, at])) * 2**128), 2**127 - 1)
+        likely = release[point, at] > 0.5
+        wanted = u[item, lane] < (2**128 - rest if likely else min(p, 2**127 - 1))
+        assert found[item, point, lane] == wanted
+        seen.add((point, int(at), bool(wanted)))
+    assert len(seen) >= 12
+
+
+def test_a_table_that_does_not_fit_is_an_error():
+    with pytest.raises(InvalidInput, match="table of probabilities") as error:
+        law = registry.get("laplace-count").count_law(DATA, calibration(4))
+        sampler(DATA, None, law=law, memory_budget=2000)
+    assert error.value.name == "memory_budget"
 
 
 # ---- rare items
@@ -245,7 +335,7 @@ def test_the_largest_missed_item_when_the_largest_are_released(monkeypatch):
 # ---- the whole
 
 
-def test_only_the_weighted_gaussian_mechanism_has_lanes():
+def test_lanes_run_what_says_its_law_itself():
     @dataclass(frozen=True)
     class Changed(WeightedGaussian):
         pass
@@ -256,6 +346,10 @@ def test_only_the_weighted_gaussian_mechanism_has_lanes():
 
     assert choose("auto") == "lanes" and choose("padded") == "padded"
     assert choose("auto", Changed()) == "padded"
+    for name in ("bernoulli-flow", "laplace-count", "weighted-laplace", "optimal-selection"):
+        assert choose("auto", registry.get(name)) == "lanes"
+    for name in ("dp-sips", "policy-laplace"):
+        assert choose("auto", registry.get(name)) == "padded"
     for options in ({"name": "lanes", "mechanism": Changed()}, {"name": "fast"}):
         with pytest.raises(InvalidInput) as error:
             choose(**options)
@@ -267,12 +361,18 @@ def test_only_the_weighted_gaussian_mechanism_has_lanes():
 
 
 @pytest.mark.parametrize(
-    ("budget", "points"),
-    [(2**18, 4), *(pytest.param(2**n, 16, marks=pytest.mark.slow) for n in (18, 22))],
+    ("budget", "points", "name"),
+    [
+        (2**18, 4, "wgm"),
+        (2**19, 4, "laplace-count"),
+        *(pytest.param(2**n, 16, "wgm", marks=pytest.mark.slow) for n in (18, 22)),
+        pytest.param(2**22, 16, "laplace-count", marks=pytest.mark.slow),
+    ],
 )
-def test_memory_of_a_call_is_within_the_budget(budget, points):
+def test_memory_of_a_call_is_within_the_budget(budget, points, name):
     found = calibration(4, eps=np.geomspace(0.1, 3, points))
-    run = sampler(DATA, found, num_trials=10**6, memory_budget=budget, callers=2)
+    law = registry.get(name).count_law(DATA, found)
+    run = sampler(DATA, found, law=law, num_trials=10**6, memory_budget=budget, callers=2)
     leaves, structure = jax.tree.flatten(run._state)
 
     def call(*leaves):
@@ -298,12 +398,12 @@ data = synthetic.zipf_draws(s=1.2, num_pairs=6000, set_sizes=sizes, seed=3)
 found = calibrate(eps=[0.5, 2.0], delta=1e-3, max_items_per_user=4)
 names = ("missing_mass", "missing_mass_l2", "max_missing_mass", "num_released")
 digests = []
-for sampler in ("lanes", "padded"):
+for sampler, mechanism in (("lanes", "wgm"), ("lanes", "laplace-count"), ("padded", "wgm")):
     for count in COUNTS:
-        trials = simulate(data, found, num_trials=700, seed=5, sampler=sampler,
+        trials = simulate(data, found, mechanism, num_trials=700, seed=5, sampler=sampler,
                           first_trial=11, devices=jax.devices()[:count])
         values = b"".join(np.ascontiguousarray(getattr(trials, name)).tobytes() for name in names)
-        digests.append((sampler, count, hashlib.sha256(values).hexdigest()))
+        digests.append((f"{sampler} {mechanism}", count, hashlib.sha256(values).hexdigest()))
 print(json.dumps(digests))
 """
 
@@ -320,9 +420,9 @@ def test_numbers_do_not_depend_on_the_number_of_devices(counts):
         env={**os.environ, "XLA_FLAGS": flags},
     )
     results = json.loads(done.stdout)
-    assert len(results) == 2 * len(counts)
+    assert len(results) == 3 * len(counts)
     here = {"COUNTS": [1]}
     exec(_DEVICES.replace("print(", "RESULTS = ("), here)
-    for name in ("lanes", "padded"):
+    for name in ("lanes wgm", "lanes laplace-count", "padded wgm"):
         digests = {d for sampler, _, d in results + json.loads(here["RESULTS"]) if sampler == name}
         assert len(digests) == 1

@@ -6,16 +6,19 @@ False alarms: every p-value below is of an exact test and is compared with LEVEL
 than 5,000 of them, hence below 1e-6 in all. Seeds are fixed.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from theory import UserItems
+from theory import Profile, UserItems
 from theory.calibration import calibrate
-from wgm_jax import fates, synthetic
+from theory.flow.exact import flow_miss_probabilities
+from wgm_jax import fates, registry, synthetic
 from wgm_jax.engine import simulate
-from wgm_jax.wgm import base_histogram
+from wgm_jax.wgm import WeightedGaussian, base_histogram
 
 LEVEL = 1e-10
 ITEMS = 7
@@ -67,13 +70,19 @@ def reference_sets(data, found, trials, seed):
     return ~(released & (weights > 0)[:, :, None])
 
 
-def simulated(seed, bound, rare, sampler, monkeypatch, trials=TRIALS):
+def simulated(seed, bound, rare, sampler, monkeypatch, trials=TRIALS, mechanism="wgm"):
     monkeypatch.setattr(fates, "RARE", rare)
     monkeypatch.setattr(fates, "RARE_CONSTANT", rare)
     data = spelling_data(seed)
-    found = calibration(bound)
-    ours = simulate(data, found, num_trials=trials, seed=100 + seed, sampler=sampler)
+    found = calibration(bound) if mechanism == "wgm" else in_range(bound)
+    options = {"num_trials": trials, "seed": 100 + seed, "sampler": sampler}
+    ours = simulate(data, found, mechanism, **options)
     return data, found, missed_sets(ours, data)
+
+
+def in_range(bound):
+    """Flows exist up to delta = 0.01; at these eps they need few holders, too."""
+    return calibrate(eps=[2.0, 5.0], delta=0.01, max_items_per_user=bound)
 
 
 def least_joint_p_value(ours, theirs):
@@ -122,6 +131,60 @@ def test_the_same_of_the_padded_sampler(oracle, seed, bound, monkeypatch):
     assert least_joint_p_value(ours, theirs) > LEVEL
 
 
+# What a user of t kept items adds to each, for mechanisms that are a sum and a tail.
+SHARES = {
+    "gaussian-count": lambda t: 1.0,
+    "laplace-count": lambda t: 1.0,
+    "korolova": lambda t: 1.0,
+    "weighted-laplace": lambda t: 1 / t,
+    "optimal-selection": lambda t: 1.0,
+}
+
+
+@cache
+def by_copies(name, seed, bound):
+    """Exact miss probabilities (items, points), from the law of K and the mechanism's tail."""
+    data, found = spelling_data(seed), in_range(bound)
+    mechanism = registry.get(name)
+    if name == "bernoulli-flow":
+        profile = Profile.from_user_items(data, max_items_per_user=bound)
+        misses = flow_miss_probabilities(profile, mechanism.flows(found))
+        return misses.miss[:, data.item_classes.class_of_item].T
+    now, share = mechanism.parameters(found).round(0), SHARES[name]
+    base, laws = np.zeros(ITEMS), [np.ones(1) for _ in range(ITEMS)]
+    for items in np.split(data.items, data.offsets[1:-1]):
+        for item in items:
+            if items.size <= bound:
+                base[item] += share(items.size)
+            else:
+                laws[item] = np.convolve(laws[item], [1 - bound / items.size, bound / items.size])
+    misses = []
+    for weight, law in zip(base, laws, strict=True):
+        weights = (weight + np.arange(law.size) * share(bound))[:, None]
+        miss = np.where(weights > 0, mechanism.probabilities(weights, now)[1], 1.0)
+        misses.append(np.minimum(law @ miss, 1.0))
+    return np.array(misses)
+
+
+TABLED = [("bernoulli-flow", bound, rare) for bound in (1, 2, 3) for rare in RARE]
+TABLED += [(name, 2, fates.RARE) for name in SHARES]
+
+
+@pytest.mark.parametrize(("name", "bound", "rare"), TABLED)
+def test_other_laws_by_kept_copies(name, bound, rare, monkeypatch):
+    data, _, fast = simulated(1, bound, rare, "lanes", monkeypatch, mechanism=name)
+    exact = by_copies(name, 1, bound)
+    for item in range(ITEMS):
+        for point in (0, 1):
+            count = int(fast[:, item, point].sum())
+            assert stats.binomtest(count, TRIALS, float(exact[item, point])).pvalue > LEVEL
+    *_, slow = simulated(1, bound, rare, "padded", monkeypatch, trials=8_000, mechanism=name)
+    assert least_joint_p_value(fast, slow) > LEVEL
+    # Somebody is clipped, and something is open to chance.
+    assert data.max_set_size > bound
+    assert np.any((exact > 0.02) & (exact < 0.98))
+
+
 def test_the_reference_has_the_law_of_the_oracle(oracle):
     data, found = spelling_data(0), calibration(2)
     sets = np.split(data.items, data.offsets[1:-1])
@@ -159,7 +222,9 @@ def test_all_three_kinds_of_fate_occur_in_the_settings(monkeypatch):
     for seed, bound, rare in SETTINGS:
         monkeypatch.setattr(fates, "RARE", rare)
         monkeypatch.setattr(fates, "RARE_CONSTANT", rare)
-        found = fates.fates(spelling_data(seed), calibration(bound))
+        data = spelling_data(seed)
+        law = WeightedGaussian().count_law(data, calibration(bound))
+        found = fates.fates(data, law)
         kinds |= set(zip(found.open.tolist(), found.missed.tolist(), strict=True))
     assert {(True, False), (False, True), (False, False)} <= kinds
 

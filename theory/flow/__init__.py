@@ -9,6 +9,8 @@ from theory.flow.group import FlowGroup
 from theory.flow.pairs import OneStepMap, one_item_delta
 from theory.flow.renyi import RenyiRegion
 from theory.flow.state import FlowComponent, FlowState
+from theory.flow.two_rounds import TwoRoundFlow
+from theory.flow.two_rounds_calibration import calibrate_two_rounds
 
 __all__ = [
     "FlowCalibration",
@@ -20,8 +22,10 @@ __all__ = [
     "OneStepMap",
     "RenyiRegion",
     "SetOnlyWeights",
+    "TwoRoundFlow",
     "adaptive_delta",
     "calibrate_flow",
+    "calibrate_two_rounds",
     "gaussian_step_map",
     "majorant",
     "one_item_delta",

@@ -71,17 +71,26 @@ def adaptive_delta(
         invalid("eps", eps, "must be a finite number of at least 0")
     items = check_count("items", items)
     spacing = float(check_positive("spacing", spacing))
+    points = ratio_points(step, eps=eps, items=items, spacing=spacing)
+    start = hockey_stick(points, eps=eps, spacing=spacing)
+    adding, removing = (
+        after_steps(start, step, items=items, spacing=spacing, removing=removing)
+        for removing in (False, True)
+    )
+    return float(adding[-points[0]]), float(removing[-points[0]])
+
+
+def ratio_points(step: OneStepMap, *, eps: float, items: int, spacing: float) -> np.ndarray:
+    """Indices of the grid in ln y, in units of its spacing, that `items` steps may reach."""
     reach = _DEVIATIONS * np.sqrt(items) * step_deviation(step)
     below = int(np.ceil((eps + min(reach, _FURTHEST_BELOW)) / spacing))
     above = int(np.ceil(min(reach, _FURTHEST_ABOVE) / spacing))
-    points = np.arange(-below, above + 1)
-    adding = _recursion(
-        step.after, step.after_miss, step.before, step.before_miss, eps, items, spacing, points
-    )
-    removing = _recursion(
-        step.before_miss, step.before, step.after_miss, step.after, eps, items, spacing, points
-    )
-    return adding, removing
+    return np.arange(-below, above + 1)
+
+
+def hockey_stick(points: np.ndarray, *, eps: float, spacing: float) -> np.ndarray:
+    """V_0 = (1 - e^eps y)_+ on the grid, rounded up."""
+    return np.maximum(-np.expm1(eps + points * spacing - _DOWN), 0.0) * _UP
 
 
 def step_deviation(step: OneStepMap) -> float:
@@ -93,36 +102,42 @@ def step_deviation(step: OneStepMap) -> float:
     return float(np.sqrt(np.max(variance, where=np.isfinite(variance), initial=0.0)))
 
 
-def _recursion(
-    a: np.ndarray,
-    a_miss: np.ndarray,
-    b: np.ndarray,
-    b_miss: np.ndarray,
-    eps: float,
-    items: int,
-    spacing: float,
-    points: np.ndarray,
-) -> float:
-    """V_items(1), rounded up."""
-    value = np.maximum(-np.expm1(eps + points * spacing - _DOWN), 0.0) * _UP
+def after_steps(
+    value: np.ndarray, step: OneStepMap, *, items: int, spacing: float, removing: bool
+) -> np.ndarray:
+    """The recursion from any convex, non-increasing function with the value 1 at 0, rounded up.
+
+    Args:
+        value: Upper bounds on the function at the points of the grid, which includes ln y = 0.
+        step: What one holder may do to an item.
+        items: Number of steps.
+        spacing: Distance of the points in ln y.
+        removing: Use the pairs (1 - b, 1 - a).
+
+    Returns:
+        Upper bounds on the value after all steps, at the same points.
+    """
+    a, a_miss, b, b_miss = step.after, step.after_miss, step.before, step.before_miss
+    if removing:
+        a, a_miss, b, b_miss = b_miss, b, a_miss, a
     release, kept = _Move(a, b, spacing), _Move(a_miss, b_miss, spacing)
     pad_low = max(release.pad_low, kept.pad_low)
     pad_high = max(release.pad_high, kept.pad_high) + 1
     # Chord to V(0) = 1, at the points of the grid continued downwards.
     fade = np.exp(-spacing * np.arange(pad_low, 0, -1))
-    rows = max(1, _CHUNK // points.size)
+    rows = max(1, _CHUNK // value.size)
     for _ in range(items):
         chord = 1 - (1 - min(value[0], 1.0)) * fade * (1 - 8 * UNIT)
         padded = np.concatenate((chord, value, np.full(pad_high, value[-1])))
-        windows = sliding_window_view(padded, points.size)
-        best = np.zeros(points.size)
+        windows = sliding_window_view(padded, value.size)
+        best = np.zeros(value.size)
         for low in range(0, a.size, rows):
             part = slice(low, low + rows)
             total = release.expectation(windows, pad_low, part)
             total += kept.expectation(windows, pad_low, part)
             np.maximum(best, total.max(axis=0), out=best)
         value = best * _UP
-    return float(value[-points[0]])
+    return value
 
 
 class _Move:
@@ -163,6 +178,20 @@ def majorant(maps: list[OneStepMap], knots: Float64[np.ndarray, " knots"]) -> On
     Args:
         maps: Graphs of piecewise linear functions a(b), vertices in any order.
         knots: Increasing log-odds of b. They must reach over all vertices; -inf and inf are 0, 1.
+
+    Returns:
+        The map, one vertex per knot.
+
+    Raises:
+        InvalidInput: The knots do not reach over all vertices.
+
+    Source: Bernoulli flow note, accountant.
+
+    Example:
+        >>> after = ([0.1, 1.0], [0.2, 1.0])
+        >>> steps = [OneStepMap.from_probabilities(before=[0.0, 1.0], after=a) for a in after]
+        >>> majorant(steps, np.array([-np.inf, 0.0, np.inf])).after.round(3).tolist()
+        [0.2, 0.6, 1.0]
     """
     with np.errstate(over="ignore"):
         b, b_miss = 1 / (1 + np.exp(-knots)), 1 / (1 + np.exp(knots))

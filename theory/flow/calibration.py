@@ -43,7 +43,7 @@ _KNOTS, _KNOTS_FEW = 0.3, 0.1
 _AIM = 0.99
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FlowCalibration:
     """Bernoulli flow selection at one (eps, delta, Delta0), with its certificate.
 
@@ -74,6 +74,11 @@ class FlowCalibration:
             firsts = [1] + [last + 1 for _, last in ends[:-1]]
             if [first for first, _ in ends] != firsts or ends[-1][1] != self.max_items_per_user:
                 invalid("structures", parts, "must each partition the classes 1 to Delta0")
+
+    def __repr__(self) -> str:
+        # What identifies it; thousands of speeds help nobody in a terminal.
+        at = f"eps={self.eps!r}, delta={self.delta!r}"
+        return f"FlowCalibration({at}, max_items_per_user={self.max_items_per_user})"
 
     def groups_of(self, of_class: int) -> list[FlowGroup]:
         """Groups that a class belongs to, over all structures."""
@@ -166,17 +171,17 @@ class FlowCalibration:
         done: tuple[Any, ...] = ()
         for t in range(self.max_items_per_user, 0, -1):
             # A smaller class with the same moves spends less.
-            moves = self._moves(t)
+            moves = self.moves(t)
             if known.spacings[t - 1] > 0 and (moves == done or not recursion):
                 continue
             done = moves
-            spent = max(_bounds(self, t))
+            spent = max(class_bounds(self, t))
             if spent > self.delta:
                 invalid("delta", self.delta, f"must be at least {spent}, spent with {t} items")
         if known.delta > self.delta:
             invalid("delta", self.delta, f"must be at least {known.delta}, as certified")
 
-    def _moves(self, of_class: int) -> tuple[Any, ...]:
+    def moves(self, of_class: int) -> tuple[Any, ...]:
         """What tells the moves of two classes apart."""
         return tuple(
             (g.first_class, g.block_of(of_class), g.time_constant(of_class))
@@ -281,7 +286,7 @@ def _certify(flow: FlowCalibration, accountant: Accountant, tell: Progress) -> N
         block = slice(first - 1, end)
         for attempt in range(40):
             known.spacings[block] = 0.0
-            adding, removing = _bounds(flow, end)
+            adding, removing = class_bounds(flow, end)
             # delta falls about 12 times as fast as the time constants, or faster.
             smaller = _reduction(adding, removing, flow.delta, 1e-7 * 2.0**attempt)
             if max(adding, removing) > flow.delta and end > 1 and accountant == "bellman":
@@ -318,7 +323,7 @@ def _floor(grid: ProbabilityGrid) -> float:
     return float(grid.release[1] / grid.cell_width)
 
 
-def _bounds(flow: FlowCalibration, t: int) -> tuple[float, float]:
+def class_bounds(flow: FlowCalibration, t: int) -> tuple[float, float]:
     """Bounds on delta for adding and removing a user of class t, as the certificate proves it."""
     known = flow.certificate
     if known.spacings[t - 1] > 0:
@@ -334,6 +339,16 @@ def _bellman(
     flow: FlowCalibration, t: int, spacing: float | None = None
 ) -> tuple[float, float, float]:
     """Bounds by the recursion, and the spacing of its grid."""
+    step, proposed = recursion_map(flow, t)
+    spacing = proposed if spacing is None else spacing
+    return *adaptive_delta(step, eps=flow.eps, items=t, spacing=spacing), spacing
+
+
+def recursion_map(flow: FlowCalibration, t: int) -> tuple[OneStepMap, float]:
+    """What the recursion allows a user of class t to do to an item, and a spacing for its grid.
+
+    A majorant of the graphs of all groups, and their jumps, with the rounding allowed for.
+    """
     known, groups = flow.certificate, flow.groups_of(t)
     grid = groups[0].grid
     graphs, jumps = [], []
@@ -347,9 +362,8 @@ def _bellman(
     nodes = np.unique(np.append(np.arange(first - 2, grid.logits.size - 1, every),
                                 (grid.middle - 1, grid.logits.size - 1)))  # fmt: skip
     step = majorant(graphs, np.concatenate((grid.logits[np.maximum(nodes, 0)], [np.inf])))
-    if spacing is None:
-        share = _SPACING_FEW if few else _SPACING
-        spacing = min(share * step_deviation(step), 0.05)
+    share = _SPACING_FEW if few else _SPACING
+    spacing = min(share * step_deviation(step), 0.05)
     for jump in jumps:
         step = step.joined(jump)
-    return *adaptive_delta(step, eps=flow.eps, items=t, spacing=spacing), spacing
+    return step, spacing

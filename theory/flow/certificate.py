@@ -21,6 +21,12 @@ class FlowCertificate:
             the exact formula was used.
         rounding: Relative error of every p and 1 - p that the bounds allow for.
         floor: What is added to p and 1 - p before that error is taken.
+
+    Example:
+        >>> from theory.flow import FlowCertificate, calibrate_flow
+        >>> proved = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1).certificate
+        >>> isinstance(proved, FlowCertificate), proved.adding.shape, proved.delta <= 1e-5
+        (True, (1,), True)
     """
 
     adding: Float64[np.ndarray, " classes"]

@@ -30,6 +30,14 @@ class FlowFields:
         last_of_block: Largest set size of every block.
         half_durations: Time in every cell below p = 1/2; the upper half is the mirror image.
         jump_cells: Cell of each block's largest first jump.
+
+    Example:
+        >>> from theory.flow import FlowFields, calibrate_flow
+        >>> fields = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1).fields
+        >>> isinstance(fields, FlowFields), fields.blocks(1, 1).tolist()
+        (True, [0])
+        >>> fields.durations.shape == (1, fields.grid.num_cells)
+        True
     """
 
     grid: ProbabilityGrid

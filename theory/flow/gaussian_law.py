@@ -58,6 +58,22 @@ def gaussian_step_map(*, shift: float, lowest: float, jump: float) -> OneStepMap
         shift: What one user adds, in standard deviations of the noise, above 0.
         lowest: Least height of an item with a holder, minus the threshold, in the same units.
         jump: Release probability of an item with no other holder.
+
+    Returns:
+        The map; its vertices lie on or above the curve.
+
+    Raises:
+        InvalidInput: shift is not above 0.
+
+    Source: Bernoulli flow note; [P2].
+
+    Example:
+        >>> step = gaussian_step_map(shift=0.5, lowest=-4.0, jump=1e-5)
+        >>> at = np.linspace(-4.0, 4.0, 9)
+        >>> order = np.argsort(step.before)
+        >>> above = np.interp(ndtr(at), step.before[order], step.after[order])
+        >>> bool(np.all(above >= ndtr(at + 0.5))), bool(np.all(above <= ndtr(at + 0.5) + 1e-3))
+        (True, True)
     """
     check_positive("shift", shift)
     at = np.linspace(min(lowest, -1.0), _DEVIATIONS, _TANGENTS)
@@ -93,6 +109,9 @@ def set_only_weights(*, eps: float, delta: float, max_items_per_user: int) -> Se
 
     Returns:
         Weights certified by the Bellman recursion, alike within blocks of set sizes.
+
+    Raises:
+        InvalidInput: An argument is out of range.
 
     Source:
         Bernoulli flow note; [P2], [P3].

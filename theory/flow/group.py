@@ -32,6 +32,13 @@ class FlowGroup:
         durations: Time in every cell, one row per block; ratios are monotone from `first_cell` on.
         time_constants: Time of one holder, one per class.
         starts: Position on the grid from which block k starts, non-increasing in k.
+        clocks: Time from probability 0 to every node, one row per block; follows from `durations`.
+
+    Example:
+        >>> from theory.flow import FlowGroup, calibrate_flow
+        >>> (group,) = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1).groups
+        >>> isinstance(group, FlowGroup), [round(p, 3) for p in group.pure(1, 11.0)]
+        (True, [0.328, 0.672])
     """
 
     grid: ProbabilityGrid

@@ -31,6 +31,15 @@ class FlowComponent:
         knots: Times at which the next two are given.
         knot_release: Release probability at the knots; linear between.
         knot_miss: One minus that, with its own relative precision.
+
+    Example:
+        >>> from theory.flow import FlowComponent, calibrate_flow
+        >>> flow = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1)
+        >>> (component,) = flow.prepare(offsets=[0, 1], sizes=[1], counts=[0]).components
+        >>> isinstance(component, FlowComponent), component.empty.tolist()
+        (True, [True])
+        >>> component.probabilities(np.array([11]))[0].round(3).tolist()
+        [0.328]
     """
 
     clock: Float64[np.ndarray, " items"]
@@ -59,6 +68,17 @@ class FlowState:
         fixed_release: Largest release probability over the flows that extra holders do not touch.
         fixed_miss: One minus that.
         components: The flows that they do touch.
+
+    Example:
+        Two items, held by 11 and by 12 users who hold nothing else:
+
+        >>> from theory.flow import FlowState, calibrate_flow
+        >>> flow = calibrate_flow(eps=1.0, delta=1e-5, max_items_per_user=1)
+        >>> state = flow.prepare(offsets=[0, 1, 2], sizes=[1, 1], counts=[11, 12])
+        >>> isinstance(state, FlowState), [p.round(3).tolist() for p in state.probabilities(0)]
+        (True, [[0.328, 0.719], [0.672, 0.281]])
+        >>> state.probabilities(1)[0].round(3).tolist()  # one more holder each
+        [0.719, 0.897]
     """
 
     fixed_release: Float64[np.ndarray, " items"]

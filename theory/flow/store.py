@@ -52,7 +52,7 @@ def flow_to_dict(flow: FlowCalibration) -> dict[str, Any]:
             for name, value in known.items()
         },
     }
-    return content | {"digest": _digest(content)}
+    return content | {"digest": content_digest(content)}
 
 
 def flow_arguments(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def flow_arguments(stored: Mapping[str, Any]) -> dict[str, Any]:
     content = {name: value for name, value in stored.items() if name != "digest"}
     if content.get("format") != FORMAT:
         invalid("format", content.get("format"), f"must be {FORMAT!r}")
-    if stored.get("digest") != _digest(content):
+    if stored.get("digest") != content_digest(content):
         invalid("digest", stored.get("digest"), "must match what was stored, which has changed")
     try:
         return _arguments(content)
@@ -106,7 +106,8 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def content_digest(content: Mapping[str, Any]) -> str:
+    """What tells whether stored numbers have changed."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int32, Int64, UInt32
 from theory import UserItems
 from theory._check import check_count, check_positive, invalid
 from theory.hitting_game import hitting_game_scale
-from theory.peeling import user_peeling_scale
+from theory.peeling import peeling_scale, user_peeling_scale
 from theory.residual import Incidence, Residual
 from wgm_jax.selection.hitting_lazy import choose_lazily
 from wgm_jax.selection.hitting_traced import choose_traced
@@ -21,7 +21,7 @@ from wgm_jax.selection.selector import Domain, Law, check_few_sequences, domain_
 from wgm_jax.selection.shared_residuals import SharedResiduals
 
 PATHS = ("auto", "lazy", "traced")
-ACCOUNTANTS = ("closed", "exact")
+ACCOUNTANTS = ("closed", "exact", "paper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,8 @@ class UserPeeling(GreedyChoice):
     Attributes:
         scale: Scale lambda of the noise in users; None for that of the accountant.
         accountant: "closed" for the smaller of [K1] and [K1h]; "exact" for the value of the game
-            behind [K1h] at this k, less noise while delta is below e^-2.
+            behind [K1h] at this k, less noise while delta is below e^-2; "paper" for [K1], which
+            grows like the root of k.
         path: See `GreedyChoice`.
 
     Raises:
@@ -216,6 +217,8 @@ class UserPeeling(GreedyChoice):
             return float(self.scale)
         if self.accountant == "exact":
             return float(hitting_game_scale(eps=eps, delta=delta, k=k))
+        if self.accountant == "paper":
+            return float(peeling_scale(eps=eps, delta=delta, k=k))
         return float(user_peeling_scale(eps=eps, delta=delta, k=k))
 
 

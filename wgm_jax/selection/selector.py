@@ -16,6 +16,15 @@ from jaxtyping import Bool, Int32, UInt32
 from theory import UserItems
 from theory._check import invalid
 
+__all__ = [
+    "OnFoundDomain",
+    "Selector",
+    "by_count",
+    "check_few_sequences",
+    "domain_items",
+    "pad_columns",
+]
+
 # Output sequences that an exact law lists.
 MOST_SEQUENCES = 10**5
 
@@ -29,6 +38,17 @@ class Selector(Protocol):
 
     A state may have a property `family`: states of one family (equal values, other than None) agree
     in their choices, those for a smaller k come first. They are run once.
+
+    Example:
+        The mechanisms of `wgm_jax.selection` are selectors:
+
+        >>> from wgm_jax.selection.top_k import Peeling
+        >>> isinstance(Peeling(), Selector)
+        True
+        >>> data = UserItems.from_sets([("a", "b"), ("a",), ("a",)])
+        >>> state = Peeling().prepare(data, eps=1.0, delta=1e-5, k=1, max_items_per_user=2)
+        >>> {items: round(p, 3) for items, p in Peeling().law(state, None).items()}
+        {(0,): 0.881, (1,): 0.119}
     """
 
     def prepare(
@@ -85,6 +105,11 @@ class OnFoundDomain:
 
     Source:
         Algorithms 2 and 4 of the paper.
+
+    Example:
+        >>> from wgm_jax.selection.top_k import Peeling
+        >>> OnFoundDomain(Peeling()).selector
+        Peeling(conversion='paper')
     """
 
     selector: Selector
@@ -92,6 +117,12 @@ class OnFoundDomain:
 
 def by_count(counts: np.ndarray) -> Int32[np.ndarray, " items"]:
     """Item indices by descending count; equal counts in the order of the items.
+
+    Args:
+        counts: (items,) counts.
+
+    Returns:
+        A permutation of the item indices.
 
     Example:
         >>> by_count(np.array([2, 5, 2])).tolist()
@@ -101,12 +132,38 @@ def by_count(counts: np.ndarray) -> Int32[np.ndarray, " items"]:
 
 
 def domain_items(domain: Domain, num_items: int) -> list[int]:
-    """The items of a domain, ascending."""
+    """The items of a domain, ascending.
+
+    Args:
+        domain: Items of the domain; None is all.
+        num_items: Number of items of the data.
+
+    Returns:
+        Item indices.
+
+    Example:
+        >>> domain_items((4, 1), 6), domain_items(None, 3)
+        ([1, 4], [0, 1, 2])
+    """
     return list(range(num_items)) if domain is None else sorted(domain)
 
 
 def check_few_sequences(num_items: int, k: int) -> None:
-    """Refuse an exact law whose sequences are too many to list."""
+    """Refuse an exact law whose sequences are too many to list.
+
+    Args:
+        num_items: Items of the domain.
+        k: Items to select.
+
+    Raises:
+        InvalidInput: There are more than 100,000 sequences.
+
+    Example:
+        >>> check_few_sequences(10, 3)
+        >>> check_few_sequences(100, 3)
+        Traceback (most recent call last):
+        theory._check.InvalidInput: domain = 100 items, k = 3, 970200 sequences: must have ...
+    """
     sequences = math.perm(num_items, min(k, num_items))
     if sequences > MOST_SEQUENCES:
         accepted = f"must have at most {MOST_SEQUENCES} output sequences for an exact law"
@@ -114,6 +171,18 @@ def check_few_sequences(num_items: int, k: int) -> None:
 
 
 def pad_columns(chosen: np.ndarray, k: int) -> Int32[np.ndarray, "trials k"]:
-    """At most k columns of items, filled up with -1."""
+    """At most k columns of items, filled up with -1.
+
+    Args:
+        chosen: (trials, at most k) items.
+        k: Columns wanted.
+
+    Returns:
+        int32 items, -1 where there are none.
+
+    Example:
+        >>> pad_columns(np.array([[3, 1]]), 4).tolist()
+        [[3, 1, -1, -1]]
+    """
     room = ((0, 0), (0, k - chosen.shape[1]))
     return np.pad(chosen, room, constant_values=-1).astype(np.int32)

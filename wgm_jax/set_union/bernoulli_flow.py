@@ -12,22 +12,19 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, UInt32
+from jaxtyping import Float64, Int32, Int64, UInt32
 
 from theory import UserItems
 from theory._check import invalid
 from theory.calibration import Calibration
 from theory.flow import FlowCalibration
 from theory.flow.calibration import Accountant
-from theory.flow.release_table import ReleaseTable, base_state, most_telling
-from wgm_jax.bits import random_bits
+from theory.flow.release_table import ReleaseTable, base_state, most_telling, select_items
+from theory.flow.state import FlowState
+from wgm_jax.coins import coins, probability_words
 from wgm_jax.mechanism import Array, Release, grid_field, padded_length
 from wgm_jax.sampling import Slots, pack_slots, subset_counts
 from wgm_jax.set_union.flows import known_flow
-
-# A probability is an integer multiple of 2^-128: exact for every float64 above 2^-75.
-_WORDS = 4
-_LIKELY = np.uint32(2**31)
 
 
 @jax.tree_util.register_dataclass
@@ -52,6 +49,52 @@ class FlowTrialState:
     first: Int32[Array, " padded_items"]
     last: Int32[Array, " padded_items"]
     words: tuple[UInt32[Array, "*grid entries"], ...] = grid_field()
+
+
+@dataclass(frozen=True, eq=False)
+class FlowLaw:
+    """Release probabilities by the number of clipped users who keep an item.
+
+    Attributes:
+        keep: Contribution bound Delta0.
+        rows: Class of every item.
+        states: Per point every class, with the holders who keep all they hold.
+        alone: Release and miss probabilities of the classes without further holders.
+    """
+
+    keep: int
+    rows: Int64[np.ndarray, " items"]
+    states: tuple[FlowState, ...]
+    alone: tuple[Float64[np.ndarray, "classes points"], Float64[np.ndarray, "classes points"]]
+
+    @classmethod
+    def of(cls, data: UserItems, flows: list[FlowCalibration]) -> FlowLaw:
+        """The law of one flow for each point, at one Delta0."""
+        states = tuple(base_state(data.item_classes, flow) for flow in flows)
+        alone = _columns([state.probabilities(0) for state in states])
+        return cls(flows[0].max_items_per_user, _class_of_item(data), states, alone)
+
+    @property
+    def num_points(self) -> int:
+        """Points of the grid."""
+        return len(self.states)
+
+    def chances(
+        self, items: Int64[np.ndarray, " rows"], copies: Int64[np.ndarray, " rows"]
+    ) -> tuple[Float64[np.ndarray, "rows points"], Float64[np.ndarray, "rows points"]]:
+        """See `wgm_jax.count_law.CountLaw`: monotone by Lemma A."""
+        rows = self.rows[items]
+        release, miss = (part[rows] for part in self.alone)
+        some = np.flatnonzero(copies)
+        found = [select_items(s, rows[some]).probabilities(copies[some]) for s in self.states]
+        release[some], miss[some] = _columns(found)
+        return release, miss
+
+
+def _columns(points: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Release and miss probabilities, one column per point."""
+    release, miss = (np.stack(part, axis=1) for part in zip(*points, strict=True))
+    return release, miss
 
 
 @dataclass(frozen=True)
@@ -92,8 +135,9 @@ class BernoulliFlow:
         rows = _class_of_item(data)
         padding = padded_length(data.num_items) - data.num_items
         first = tables[0].offsets[rows]
-        words = np.stack([probability_words(table, spare=1) for table in tables], axis=1)
+        found = [probability_words(table.release, table.miss) for table in tables]
         # The spare entry, of probability 0, is that of padding.
+        words = np.pad(np.stack(found, axis=1), ((0, 0), (0, 0), (0, 1)))
         first = np.pad(first, (0, padding), constant_values=words.shape[-1] - 1)
         last = np.pad(last[rows], (0, padding))
         if not slots.items.size:
@@ -115,6 +159,10 @@ class BernoulliFlow:
             entry = jnp.asarray(state.first) + jnp.minimum(kept, jnp.asarray(state.last))
             return Release(coins(release_key, words, entry))
         return Release(coins(release_key, words))
+
+    def count_law(self, data: UserItems, calibration: Calibration) -> FlowLaw:
+        """Release probabilities by kept copies, for the fast sampler."""
+        return FlowLaw.of(data, self.flows(calibration))
 
     def probabilities(
         self, kept: UserItems, calibration: Calibration
@@ -148,67 +196,3 @@ def _holders_at_random(data: UserItems, keep: int) -> np.ndarray:
     """Holders with more than `keep` items, per class of items."""
     ends, _, counts = data.item_classes.clipped(keep)
     return np.diff(np.concatenate(([0], np.cumsum(counts)))[ends])
-
-
-def probability_words(table: ReleaseTable, *, spare: int) -> UInt32[np.ndarray, "words entries"]:
-    """Release probabilities as integers of 128 bits in four words, the most significant first.
-
-    The smaller of p and 1 - p, at most 1/2, times 2^128, rounded down; the top bit says whether
-    it is 1 - p. Nothing is lost of a float64 above 2^-75, so the coin is as exact as p itself.
-
-    Args:
-        table: Release and miss probabilities.
-        spare: Entries of probability 0 to append.
-    """
-    rest = np.pad(np.minimum(table.release, table.miss), (0, spare))
-    likely = np.pad(table.release > 0.5, (0, spare))
-    words = np.empty((_WORDS, rest.size), np.uint32)
-    for word in words:
-        rest = rest * 2.0**32
-        whole = np.floor(rest)
-        word[:] = whole
-        rest = rest - whole
-    # One half takes a bit more; 2^-32 less of it is as good only below the top bit.
-    half = words[0] == _LIKELY
-    words[:, half] = np.uint32(2**32 - 1)
-    words[0, half] -= _LIKELY
-    words[0] |= np.where(likely, _LIKELY, np.uint32(0))
-    return words
-
-
-def coins(
-    key: jax.Array,
-    words: tuple[UInt32[jax.Array, " entries"], ...],
-    entry: Int32[jax.Array, " items"] | None = None,
-) -> Bool[jax.Array, " items"]:
-    """Whether U < p for every item, U uniform with 128 bits.
-
-    The first 32 bits decide but with probability 2^-32 an item; only then are others drawn. For
-    fixed bits the event grows with p, so that points of a grid share their draws.
-
-    Args:
-        key: Key of the draw.
-        words: From `probability_words`.
-        entry: Entry of every item; None if there is one for each, in order.
-    """
-    head, *others = words
-    head = head if entry is None else head[entry]
-    likely = head >= _LIKELY
-    flip = jnp.where(likely, jnp.uint32(2**32 - 1), jnp.uint32(0))
-    bits = random_bits(jax.random.fold_in(key, 0), head.shape) ^ flip
-    count = head & jnp.uint32(_LIKELY - 1)
-
-    def resolve(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        # All depends on the turn, always 1 here, or a compiler may do it before the loop.
-        turn, below, tied = state
-        shape = (len(others), *head.shape)
-        drawn = random_bits(jax.random.fold_in(key, turn), shape) ^ flip[None]
-        at = None if entry is None else entry + (turn.astype(jnp.int32) - 1)
-        for word, count in zip(drawn, others, strict=True):
-            count = count if at is None else count[at]
-            below, tied = below | (tied & (word < count)), tied & (word == count)
-        return turn + jnp.uint32(1), below, jnp.zeros_like(tied)
-
-    start = (jnp.uint32(1), bits < count, bits == count)
-    _, below, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), resolve, start)
-    return below ^ likely

@@ -8,7 +8,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from theory import UserItems
 from theory.calibration import Calibration
+from wgm_jax.count_law import WeightLaw
 from wgm_jax.set_union.frame import FramedMechanism, Parameters, Weights, one_round
 from wgm_jax.set_union.kept_sets import KeptSets
 from wgm_jax.set_union.noise import Noise
@@ -18,6 +20,7 @@ from wgm_jax.set_union.thresholds import (
     count_threshold,
     korolova_threshold,
 )
+from wgm_jax.set_union.weight_law import weight_law
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class Count(FramedMechanism):
         ones = jnp.ones(sets.items.shape, parameters.scale.dtype)
         return Weights(sets.add_up(ones), sets.support)
 
+    def by_copies(self, data: UserItems, calibration: Calibration) -> WeightLaw:
+        """Release probabilities by kept copies; a class whose law it is says so by `count_law`."""
+        return weight_law(self, data, calibration, np.ones_like)
+
 
 @dataclass(frozen=True)
 class GaussianCount(Count):
@@ -39,6 +46,7 @@ class GaussianCount(Count):
     """
 
     noise: ClassVar[Noise] = Noise.GAUSSIAN
+    count_law = Count.by_copies
 
     def parameters(self, calibration: Calibration) -> Parameters:
         """Noise of [P1] times Delta0^(1/2), threshold for Delta0 new items of count 1."""
@@ -61,6 +69,7 @@ class LaplaceCount(Count):
     """
 
     noise: ClassVar[Noise] = Noise.LAPLACE
+    count_law = Count.by_copies
 
     def parameters(self, calibration: Calibration) -> Parameters:
         """Noise of scale Delta0/eps, `count_threshold`."""
@@ -81,6 +90,7 @@ class Korolova(Count):
     """
 
     noise: ClassVar[Noise] = Noise.LAPLACE
+    count_law = Count.by_copies
 
     def parameters(self, calibration: Calibration) -> Parameters:
         """Noise of scale d/eps, `korolova_threshold`."""

@@ -43,6 +43,8 @@ from wgm_jax.set_union.kept_sets import KeptSets
 from wgm_jax.set_union.noise import Noise, exact_probabilities, passes
 from wgm_jax.set_union.subsets import Clipped, clip, keep_subsets
 
+__all__ = ["FramedMechanism", "Parameters", "Weights", "one_round"]
+
 # Keys of rounds are counted from 0.
 _ORDER_KEY = 2**20
 
@@ -75,6 +77,13 @@ class Weights:
     Attributes:
         weights: H, weight of every item, 0 outside the support.
         support: Items that get noise at all; the others are never released.
+
+    Example:
+        Two users keep item 0, one of them item 1 as well, nobody item 2:
+
+        >>> found = Weights(np.array([2.0, 1.0, 0.0]), np.array([True, True, False]))
+        >>> found.weights[found.support].tolist()
+        [2.0, 1.0]
     """
 
     weights: Float[Array, " num_items"]
@@ -111,6 +120,25 @@ class FramedMechanism(ABC):
         sequential: Whether users are processed one after the other, so that their order matters.
         by_name: Whether the order of a user's list matters, too: then it is that of the items'
             names, because the order in which items are numbered may depend on other users.
+
+    Example:
+        Counts of holders with Laplace noise; the threshold is a guess, so it may claim no privacy:
+
+        >>> @dataclass(frozen=True)
+        ... class PlainCount(FramedMechanism):
+        ...     noise = Noise.LAPLACE
+        ...     def parameters(self, calibration):
+        ...         scale = calibration.max_items_per_user / np.asarray(calibration.eps)
+        ...         return one_round(scale, 10 * scale)
+        ...     def weigh(self, sets, parameters):
+        ...         ones = jnp.ones(sets.counts.shape, parameters.scale.dtype)
+        ...         return Weights(sets.add_up(sets.to_pairs(ones)), sets.support)
+        >>> from theory import calibrate
+        >>> calibration = calibrate(eps=1.0, delta=1e-5, max_items_per_user=2)
+        >>> now = PlainCount().parameters(calibration).round(0)
+        >>> hit, miss = PlainCount().probabilities(np.array([10.0, 20.0, 30.0]), now)
+        >>> hit.round(6).tolist()
+        [0.003369, 0.5, 0.996631]
     """
 
     noise: ClassVar[Noise]
@@ -201,6 +229,19 @@ def one_round(
     threshold: float | Floats,
     alpha: float | int = np.inf,
 ) -> Parameters:
-    """Parameters of one round over a grid: adds the axis over rounds; cap alpha scales above T."""
+    """Parameters of one round over a grid: adds the axis over rounds; cap alpha scales above T.
+
+    Args:
+        scale: Scale of the noise, one or a grid.
+        threshold: Threshold, of the same shape.
+        alpha: How many scales above the threshold the cap lies; infinite for no cap.
+
+    Returns:
+        Parameters with leaves (*grid, 1), float64.
+
+    Example:
+        >>> one_round(np.array([2.0, 2.0]), np.array([10.0, 20.0]), alpha=3).cap.tolist()
+        [[16.0], [26.0]]
+    """
     scales, thresholds = (np.asarray(v, np.float64)[..., None] for v in (scale, threshold))
     return Parameters(scales, thresholds, thresholds + alpha * scales)

@@ -13,6 +13,8 @@ from jaxtyping import Bool, Int32, Int64, Num
 from theory import UserItems
 from wgm_jax.mechanism import Array, padded_length
 
+__all__ = ["KeptSets"]
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class KeptSets:
         sizes: Number of pairs of every user, kept or not; 0 for users that are padding.
         num_items: Number of items, padding included; static.
         longest: At least the largest entry of `sizes`; static.
+
+    Example:
+        >>> sets = KeptSets.from_data(UserItems.from_sets([("a", "b"), ("a",)]))
+        >>> sets.items[:3].tolist(), sets.users[:3].tolist(), sets.sizes[:2].tolist()
+        ([0, 1, 0], [0, 0, 1], [2, 1])
     """
 
     items: Int32[Array, " pairs"]

@@ -13,9 +13,16 @@ from scipy.special import ndtr
 from wgm_jax.mechanism import Array
 from wgm_jax.release import decide
 
+__all__ = ["Noise", "exact_probabilities"]
+
 
 class Noise(Enum):
-    """Law of the noise; the scale is the standard deviation, or b of Laplace's exp(-|x|/b)/2b."""
+    """Law of the noise; the scale is the standard deviation, or b of Laplace's exp(-|x|/b)/2b.
+
+    Example:
+        >>> Noise("laplace")
+        <Noise.LAPLACE: 'laplace'>
+    """
 
     GAUSSIAN = "gaussian"
     LAPLACE = "laplace"
@@ -25,6 +32,15 @@ def exact_probabilities(
     noise: Noise, weights: np.ndarray, scale: np.ndarray, threshold: np.ndarray
 ) -> tuple[Float64[np.ndarray, " ..."], Float64[np.ndarray, " ..."]]:
     """P(weight + noise > threshold) and its complement, each to full relative accuracy.
+
+    Args:
+        noise: Law of the noise.
+        weights: Weights, any shape.
+        scale: Scale of the noise, above 0, broadcast with the weights.
+        threshold: Threshold, likewise.
+
+    Returns:
+        Probability of a release and of a miss, float64 of the broadcast shape.
 
     Example:
         >>> hit, miss = exact_probabilities(

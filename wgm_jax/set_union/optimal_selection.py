@@ -13,9 +13,11 @@ from jaxtyping import Bool, Float, UInt32
 from theory import UserItems
 from theory.calibration import Calibration
 from theory.lower_bounds import optimal_miss_probability, optimal_selection_probability
+from wgm_jax.count_law import WeightLaw
 from wgm_jax.mechanism import Array, padded_length
 from wgm_jax.set_union.frame import FramedMechanism, Weights
 from wgm_jax.set_union.kept_sets import KeptSets
+from wgm_jax.set_union.weight_law import weight_law
 
 
 @jax.tree_util.register_dataclass
@@ -82,6 +84,10 @@ class OptimalSelection(FramedMechanism):
             optimal_selection_probability(counts, **budget),
             optimal_miss_probability(counts, **budget),
         )
+
+    def count_law(self, data: UserItems, calibration: Calibration) -> WeightLaw:
+        """Release probabilities by kept copies, for the fast sampler."""
+        return weight_law(self, data, calibration, np.ones_like)
 
     def tables(self, data: UserItems, calibration: Calibration) -> SelectionTable:
         """Probabilities of all counts that occur, (points, counts)."""

@@ -8,11 +8,14 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from theory import UserItems
 from theory.calibration import Calibration
+from wgm_jax.count_law import WeightLaw
 from wgm_jax.set_union.frame import FramedMechanism, Parameters, Weights, one_round
 from wgm_jax.set_union.kept_sets import KeptSets
 from wgm_jax.set_union.noise import Noise
 from wgm_jax.set_union.thresholds import laplace_threshold
+from wgm_jax.set_union.weight_law import weight_law
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class WeightedLaplace(FramedMechanism):
         """Sum of 1/q."""
         share = 1 / jnp.maximum(sets.counts, 1).astype(parameters.scale.dtype)
         return Weights(sets.add_up(sets.to_pairs(share)), sets.support)
+
+    def count_law(self, data: UserItems, calibration: Calibration) -> WeightLaw:
+        """Release probabilities by kept copies, for the fast sampler."""
+        return weight_law(self, data, calibration, np.reciprocal)
 
 
 def laplace_parameters(calibration: Calibration, alpha: float | int) -> Parameters:
