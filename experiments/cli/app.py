@@ -139,6 +139,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         status = command.main(arguments, prog_name="wgm", standalone_mode=False)
         sys.stdout.flush()
+        if status == _INTERRUPTED:  # typer has turned the interrupt into a status
+            _complain("interrupted")
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (typer.Abort, KeyboardInterrupt):

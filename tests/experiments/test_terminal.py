@@ -179,3 +179,14 @@ def test_a_long_list_of_names_is_shortened():
     )
     few = describe(InvalidInput("claim", "x", "must be one of a, b"))
     assert few == "--claim x: claim must be one of a, b"
+
+
+def test_an_interrupt_is_one_line(monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("theory.calibrate", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run_main(["calibrate", "--eps", "1", "--delta", "1e-5", "--max-items-per-user", "3"])
+    assert end.value.code == 130
+    assert capsys.readouterr().err.strip() == "wgm: interrupted"
