@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -79,6 +79,17 @@ class Case:
         if max_items_per_user == "max":
             return self.data.max_set_size
         return int(max_items_per_user)
+
+    @property
+    def user_items(self) -> UserItems:
+        """The users' items.
+
+        Raises:
+            InvalidInput: Only a profile is known.
+        """
+        if not isinstance(self.data, UserItems):
+            invalid("data", self.name, "must be users' items, not sizes alone")
+        return self.data
 
     @property
     def classes(self) -> ItemClasses:
@@ -180,7 +191,7 @@ class Run:
         from wgm_jax.lemma_events import lemma_events
 
         return lemma_events(
-            cast(UserItems, self.case.data),
+            self.case.user_items,
             self.calibration,
             beta=self.beta,
             num_trials=min(trials.num_trials, _EVENT_TRIALS),

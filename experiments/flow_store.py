@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from experiments.cache import cache_folder
 
@@ -20,9 +20,21 @@ if TYPE_CHECKING:
     from theory.flow.two_rounds import TwoRoundFlow
 
 NAME, TWO_ROUNDS = "bernoulli-flow", "bernoulli-flow-2"
-Stored = TypeVar("Stored")
+_GIVEN = ("eps", "delta", "max_items_per_user")
 # Called with what is being done and the share of it that is done.
 Progress = Callable[[str, float], None]
+
+
+@runtime_checkable
+class Storable(Protocol):
+    """A calibration that can be written."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file."""
+        ...
+
+
+Stored = TypeVar("Stored", bound=Storable)
 
 
 def flow_file(
@@ -65,19 +77,14 @@ def stored_flow(
     from wgm_jax.set_union.flows import recalled, remember
 
     check_flow_range(eps, delta, max_items_per_user)
-    given: dict[str, Any] = {
-        "eps": float(eps), "delta": float(delta), "max_items_per_user": int(max_items_per_user),
-    }  # fmt: skip
-    known = recalled(**given, accountant=accountant)
-    if known is not None:
-        return known
-    file = flow_file(given["eps"], given["delta"], given["max_items_per_user"], accountant)
-    flow = _read(file, given, FlowCalibration.from_dict)
-    if flow is None:
-        flow = calibrate_flow(**given, accountant=accountant, progress=progress)
-        _write(file, flow.to_dict())
-    remember(flow, accountant)
-    return flow
+    given = float(eps), float(delta), int(max_items_per_user)
+    return recalled(*given, accountant) or _from_file(
+        flow_file(*given, accountant),
+        given,
+        read=FlowCalibration.from_dict,
+        make=lambda **asked: calibrate_flow(**asked, accountant=accountant, progress=progress),
+        remember=lambda flow: remember(flow, accountant),
+    )
 
 
 def two_rounds_file(eps: float, delta: float, max_items_per_user: int) -> Path:
@@ -114,19 +121,16 @@ def stored_two_rounds(
     from wgm_jax.set_union.flows import recalled_two_rounds, remember_two_rounds
 
     check_two_round_range(eps, delta, max_items_per_user)
-    given: dict[str, Any] = {
-        "eps": float(eps), "delta": float(delta), "max_items_per_user": int(max_items_per_user),
-    }  # fmt: skip
-    known = recalled_two_rounds(**given)
-    if known is not None:
-        return known
-    file = two_rounds_file(*given.values())
-    flow = _read(file, given, TwoRoundFlow.from_dict)
-    if flow is None:
-        flow = calibrate_two_rounds(**given, calibrate=stored_flow, progress=progress)
-        _write(file, flow.to_dict())
-    remember_two_rounds(flow)
-    return flow
+    given = float(eps), float(delta), int(max_items_per_user)
+    return recalled_two_rounds(*given) or _from_file(
+        two_rounds_file(*given),
+        given,
+        read=TwoRoundFlow.from_dict,
+        make=lambda **asked: calibrate_two_rounds(
+            **asked, calibrate=stored_flow, progress=progress
+        ),
+        remember=remember_two_rounds,
+    )
 
 
 def ready_flows(
@@ -180,9 +184,26 @@ def _points(calibration: Calibration) -> list[dict[str, Any]]:
     """Arguments of `stored_flow` for every point."""
     import numpy as np
 
-    names = ("eps", "delta", "max_items_per_user")
-    points = zip(*(np.ravel(getattr(calibration, name)).tolist() for name in names), strict=True)
-    return [dict(zip(names, point, strict=True)) for point in points]
+    points = zip(*(np.ravel(getattr(calibration, name)).tolist() for name in _GIVEN), strict=True)
+    return [dict(zip(_GIVEN, point, strict=True)) for point in points]
+
+
+def _from_file(
+    file: Path,
+    given: tuple[float, float, int],
+    *,
+    read: Callable[[dict[str, Any]], Stored],
+    make: Callable[..., Stored],
+    remember: Callable[[Stored], None],
+) -> Stored:
+    """A calibration from its file, or made and written; the process knows it from then on."""
+    asked: dict[str, Any] = dict(zip(_GIVEN, given, strict=True))
+    flow = _read(file, asked, read)
+    if flow is None:
+        flow = make(**asked)
+        _write(file, flow.to_dict())
+    remember(flow)
+    return flow
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:

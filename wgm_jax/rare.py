@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 from scipy.special import pdtr
 
 from theory import UserItems
+from theory.residual import distinct
 from wgm_jax.bits import threefry, uniform
 from wgm_jax.count_law import CountLaw
 from wgm_jax.fates import Fates
@@ -184,8 +185,7 @@ class RareItems:
         within = np.arange(trials.size) - np.repeat(np.cumsum(events) - events, events)
         where = total * uniform(_words(key, trials + first, within + 1))
         items = np.minimum(np.searchsorted(cumulated, where, side="right"), self.rate.size - 1)
-        found = np.sort(trials * self.rate.size + items)  # np.unique is several times slower
-        return np.divmod(found[np.diff(found, prepend=-1) > 0], max(1, self.rate.size))
+        return np.divmod(distinct(trials * self.rate.size + items), max(1, self.rate.size))
 
     def _kept(
         self, kernel_key: np.ndarray, key: np.ndarray, trials: np.ndarray, items: np.ndarray

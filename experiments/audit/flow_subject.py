@@ -50,10 +50,19 @@ def flow_subject(
         clips=True,
         sequential=False,
         shuffles=False,
-        # A flow is symmetric: from 1/2 to 1 takes about as many holders as from 0 to 1/2.
-        rounds=(Round((2 * max(half, whole) - half) / 4, half, math.inf),),
+        rounds=(flow_round(half, whole),),
         step=step,
     )
+
+
+def flow_round(half: float, whole: float) -> Round:
+    """Where a flow decides: from 1/2 to 1 takes about as many holders as from 0 to 1/2.
+
+    Args:
+        half: Holders of the smallest class that bring an item to 1/2.
+        whole: The same of class Delta0.
+    """
+    return Round((2 * max(half, whole) - half) / 4, half, math.inf)
 
 
 def _side_by_side(kept: Sequence[Data]) -> tuple[np.ndarray, np.ndarray, list[int]]:

@@ -15,12 +15,12 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float64
 
+from experiments.audit.flow_subject import flow_round
 from experiments.audit.laws import Law, TableLaw
 from experiments.audit.set_union_subjects import (
     MOST_COMPONENTS,
     Data,
     NoExactLaw,
-    Round,
     Subject,
     attempt,
 )
@@ -161,13 +161,8 @@ def two_round_subject(
         private=private,
         sequential=False,
         rounds=tuple(
-            _decides(of_round.holders(least), of_round.holders(bound))
+            flow_round(of_round.holders(least), of_round.holders(bound))
             for of_round, least in ((flow.first, flow.cut + 1), (flow.second, 1))
         ),
         flow=flow,
     )
-
-
-def _decides(half: float, whole: float) -> Round:
-    """From 1/2 to 1 takes a flow about as many holders as from 0 to 1/2."""
-    return Round((2 * max(half, whole) - half) / 4, half, math.inf)

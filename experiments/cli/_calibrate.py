@@ -105,8 +105,7 @@ def calibrate(
         print_json({**told[0], **more})
         return
     _print_one(told[0]) if len(told) == 1 else _print_grid(told)
-    most = f"{1 / delta:,.0f}"
-    hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
+    _hint(delta, output)
     if plots:
         say("Plots: " + " ".join(plots))
 
@@ -158,6 +157,10 @@ def _tell(
         print_one(entry)
     if files:
         say("Files: " + " ".join(files))
+    _hint(delta, output)
+
+
+def _hint(delta: float, output: OutputOptions) -> None:
     most = f"{1 / delta:,.0f}"
     hint(f"δ = {delta:g} is below 1/users for fewer than {most} users.", quiet=output.quiet)
 

@@ -37,6 +37,7 @@ from experiments.cli._output import (
     warn_about_delta,
 )
 from experiments.cli._zipf import ZipfOptions
+from experiments.flow_store import NAME
 
 if TYPE_CHECKING:
     from theory import UserItems
@@ -270,7 +271,7 @@ def bounds(
     by_bound = [Ladder.blocks(run) for run in runs]
     blocks = [entry for at_eps in zip(*by_bound, strict=True) for entry in at_eps]
     told = [block.entries() for block in blocks]
-    if mechanism == "bernoulli-flow":
+    if mechanism == NAME:
         counts = [case.contribution_bound(bound) for bound in asked]
         with progress("certifying", quiet=output.quiet) as update:
             flows = made_flows(levels, delta, counts, update)

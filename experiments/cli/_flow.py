@@ -13,6 +13,7 @@ from experiments.flow_store import NAME
 
 if TYPE_CHECKING:
     from experiments.cells import Case
+    from theory import MissProbabilities
     from theory.flow import FlowCalibration
 
 Made = TypeVar("Made")
@@ -179,25 +180,9 @@ def write_flows(
     return [str(file) for file in files]
 
 
-def flow_means(
-    case: Case, flows: list[FlowCalibration], beta: float, *, certified: bool = True
-) -> list[dict[str, Any]]:
-    """Exact mean for every calibration and, if asked for, what holds with probability 1 - beta."""
-    from theory.certificates import certificate
-    from theory.flow.exact import flow_miss_probabilities
-
-    told = []
-    for flow in flows:
-        profile = case.profile(flow.max_items_per_user)
-        misses = flow_miss_probabilities(profile, flow)
-        entry: dict[str, Any] = {
-            "max_items_per_user": flow.max_items_per_user,
-            "exact_mean": float(misses.mean_missing_mass),
-        }
-        if certified:
-            entry["certificate"] = float(certificate(misses, beta).value)
-        told.append({**entry, "certified_delta": flow.certificate.delta})
-    return told
+def flow_means(case: Case, flows: list[FlowCalibration], beta: float) -> list[dict[str, Any]]:
+    """Exact mean for every calibration, and what holds with probability 1 - beta."""
+    return [_told(flow, _misses(case, flow), beta) for flow in flows]
 
 
 def best_flow(
@@ -211,11 +196,31 @@ def best_flow(
         beta: Failure probability of certificates.
         statistic: "mean", or "quantile" to compare certificates.
     """
-    tried = flow_means(case, flows, beta, certified=statistic == "quantile")
+    misses = [_misses(case, flow) for flow in flows]
+    asked = beta if statistic == "quantile" else None
+    tried = [_told(*pair, asked) for pair in zip(flows, misses, strict=True)]
     name = "exact_mean" if statistic == "mean" else "certificate"
     best = min(range(len(tried)), key=lambda place: tried[place][name])
-    (told,) = flow_means(case, [flows[best]], beta)
-    return {**told, "tried": tried}
+    return {**_told(flows[best], misses[best], beta), "tried": tried}
+
+
+def _misses(case: Case, flow: FlowCalibration) -> MissProbabilities:
+    from theory.flow.exact import flow_miss_probabilities
+
+    return flow_miss_probabilities(case.profile(flow.max_items_per_user), flow)
+
+
+def _told(flow: FlowCalibration, misses: MissProbabilities, beta: float | None) -> dict[str, Any]:
+    """What is told of one calibration; without beta no certificate of the missing mass."""
+    from theory.certificates import certificate
+
+    entry: dict[str, Any] = {
+        "max_items_per_user": flow.max_items_per_user,
+        "exact_mean": float(misses.mean_missing_mass),
+    }
+    if beta is not None:
+        entry["certificate"] = float(certificate(misses, beta).value)
+    return {**entry, "certified_delta": flow.certificate.delta}
 
 
 def flow_sentence(told: dict[str, Any], beta: float) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from experiments.cells import Case
 from experiments.loading.presets import data_folder
 from experiments.sweep.data_specs import DataSpec, read_data
 from theory._check import invalid
-
-if TYPE_CHECKING:
-    from theory import UserItems
 
 Group = Literal["large", "small"]
 
@@ -63,19 +61,6 @@ DATA_SETS: dict[str, DataSet] = {
         DataSet("book-crossing", "small", "not in the paper"),
     )
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A data set in memory.
-
-    Attributes:
-        name: Its preset.
-        data: What it holds.
-    """
-
-    name: str
-    data: UserItems
 
 
 def in_group(present: Sequence[str], group: Group) -> list[str]:

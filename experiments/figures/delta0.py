@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import DATA_SETS, Case
+from experiments.figures.paper import DELTA, EPSILONS
 from experiments.figures.record import FigureSpec, Statement, Verdict
 from experiments.figures.task import Kind, Task
 from experiments.figures.words import data_in, headings
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-EPSILONS = (1.0, 0.1)
-DELTA = 1e-5
 # The paper's "loss is only logarithmic" has no constant; this much more than the least is called
 # a reservation.
 _TOLERATED = 0.10

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from experiments.figures.data import DATA_SETS
 from experiments.figures.delta0 import choices, contribution_tasks
 from experiments.figures.record import FigureSpec, Statement, Verdict
-from experiments.figures.set_union import FLOW_BOUND, calibrate_flows, union_tasks
+from experiments.figures.set_union import FLOW_BOUND, calibrate_flows, flow_task
 from experiments.figures.task import Kind, Task
 from experiments.figures.words import data_in
+from experiments.flow_store import NAME as FLOW
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-_FLOW = "bernoulli-flow"
 # "Near-optimal" is asymptotic, and of constants the paper says nothing: twice the least is called
 # reproduced, ten times in most cases a reservation.
 _NEAR, _FAR = 2.0, 10.0
@@ -24,18 +24,8 @@ _NEAR, _FAR = 2.0, 10.0
 
 def gap_tasks(present: Sequence[str], trials: int, seed: int) -> list[Task]:
     """The exact curves over Delta0, and the flow as the set-union figures have it."""
-    return [*contribution_tasks(present, trials, seed), *_flow_tasks(present, trials, seed)]
-
-
-def _flow_tasks(present: Sequence[str], trials: int, seed: int) -> list[Task]:
-    names = [name for name in DATA_SETS if name in present]
-    tasks = union_tasks(names, trials, seed)
-    return [task for task in tasks if task.settings["mechanisms"] == [_FLOW]]
-
-
-def prepare(tasks: Sequence[Task]) -> None:
-    """Calibrate the flow once for all workers."""
-    calibrate_flows([task for task in tasks if task.kind == "set-union"])
+    flows = [flow_task(name) for name in DATA_SETS if name in present]
+    return [*contribution_tasks(present, trials, seed), *flows]
 
 
 def gap_table(frame: pl.DataFrame) -> pl.DataFrame:
@@ -56,9 +46,9 @@ def gap_table(frame: pl.DataFrame) -> pl.DataFrame:
     ]  # fmt: skip
     flow = frame.filter(pl.col("made_by") == "set-union")
     if flow.height:
-        flow = flow.filter(pl.col("mechanism") == _FLOW)
+        flow = flow.filter(pl.col("mechanism") == FLOW)
         parts.append(
-            flow.select(*keys, pl.lit(_FLOW).alias("series"), "missing_mass", "lower_bound")
+            flow.select(*keys, pl.lit(FLOW).alias("series"), "missing_mass", "lower_bound")
         )
     return pl.concat(parts)
 
@@ -103,10 +93,10 @@ def judge(frame: pl.DataFrame) -> list[Statement]:
 
 def _flow_note(table: pl.DataFrame) -> str:
     """How much smaller the flow's gap is at the same privacy."""
-    if _FLOW not in table["series"]:
+    if FLOW not in table["series"]:
         return ""
     wide = table.pivot("series", index=["dataset", "eps"], values="missing_mass")
-    share = 1 - wide.drop_nulls([_FLOW])[_FLOW] / wide.drop_nulls([_FLOW])["wgm"]
+    share = 1 - wide.drop_nulls([FLOW])[FLOW] / wide.drop_nulls([FLOW])["wgm"]
     better = int((share > 0).sum())
     least, most = f"{100 * share.min():.1f}", f"{100 * share.max():.1f}"  # type: ignore[operator]
     return (
@@ -138,7 +128,7 @@ SPECS: tuple[FigureSpec, ...] = (
         draw=_draw,
         judge=judge,
         caption=_caption,
-        prepare=prepare,
+        prepare=calibrate_flows,
     ),
 )
 KINDS: dict[str, Kind] = {}

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import DATA_SETS, Case
-from experiments.figures.record import FigureSpec, Statement, Verdict
+from experiments.figures.paper import EPSILONS
+from experiments.figures.record import FigureSpec, Statement, Verdict, verdict_of
 from experiments.figures.selection_drawing import READING, draw_selections, settings_in_words
 from experiments.figures.selection_rows import (
-    EPSILONS,
     FEATURED,
     SIZES,
     TRIALS,
@@ -33,7 +33,6 @@ from experiments.figures.selection_statements import (
     statement,
 )
 from experiments.figures.task import Kind
-from experiments.figures.union_statements import verdict_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -150,12 +150,14 @@ def _prepare(
     """What the figures want done before workers start, for their tasks among the missing ones."""
 
     def prepare(missing: Sequence[Task]) -> None:
-        done = []
+        by_function: dict[Callable[[Sequence[Task]], None], list[Task]] = {}
         for spec in specs:
-            mine = [task for task in needed[spec.name] if task in missing]
-            if spec.prepare is not None and mine and spec.prepare not in done:
-                spec.prepare(mine)
-                done.append(spec.prepare)
+            if spec.prepare is not None:
+                mine = [task for task in needed[spec.name] if task in missing]
+                by_function.setdefault(spec.prepare, []).extend(mine)
+        for function, tasks in by_function.items():
+            if tasks:
+                function(tasks)
 
     return prepare
 

@@ -43,6 +43,18 @@ class Statement:
         return asdict(self)
 
 
+def verdict_of(good: int, bad: int, total: int) -> Verdict:
+    """All good: reproduced. More than half bad: not. Otherwise with reservation.
+
+    Example:
+        >>> verdict_of(4, 0, 4), verdict_of(3, 1, 4), verdict_of(1, 3, 4), verdict_of(3, 0, 4)
+        ('reproduced', 'with reservation', 'not reproduced', 'with reservation')
+    """
+    if good == total:
+        return "reproduced"
+    return "not reproduced" if 2 * bad > total else "with reservation"
+
+
 @dataclass(frozen=True)
 class FigureSpec:
     """One figure.
@@ -62,7 +74,8 @@ class FigureSpec:
         caption: From the same results: data, trials, seed, delta, intervals. What the paper says
             and the verdicts are added by `full_caption`.
         trials: Trials if the user asks for no number.
-        prepare: Called once with the tasks to be done before workers start.
+        prepare: Called before workers start with the tasks to be done; once for all figures that
+            name the same function, with the tasks of all of them.
     """
 
     name: str

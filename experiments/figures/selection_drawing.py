@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.figures.data import DATA_SETS
 from experiments.figures.selection_rows import FEATURED
+from experiments.figures.words import data_in, headings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,7 @@ def draw_selections(
         rows.filter(pl.col("role").is_in(["method", "least", "nothing"])),
         leads,
         featured=FEATURED,
-        titles={name: f"{name}\n{each.paper}" for name, each in DATA_SETS.items()},
+        titles=headings(),
     )
 
 
@@ -61,10 +61,9 @@ def settings_in_words(frame: pl.DataFrame) -> str:
     rest = [
         f"{count:,} on {', '.join(names)}" for count, names in trials.items() if count != common
     ]
-    names = seen["dataset"].unique(maintain_order=True).to_list()
     seeds = ", ".join(map(str, seen["seed"].unique().sort()))
     return (
-        f"Data: {', '.join(DATA_SETS[name].title for name in names)}. "
+        f"Data: {data_in(seen)}. "
         f"δ = {seen['delta'][0]:g}, Δ0 = {seen['max_items_per_user'][0]}, half of ε and of δ for "
         f"the domain; {common:,} trials{''.join(f', {each}' for each in rest)}; seed {seeds}."
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import DATA_SETS, Case
+from experiments.figures.paper import DELTA, EPSILONS
 from experiments.figures.task import Task
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 # The paper's settings (Sections 5.2 and 5.3).
 SIZES = (5, 10, 20, 50, 100, 200)
-EPSILONS = (1.0, 0.1)
-DELTA = 1e-5
 BOUND = 100
 TRIALS = 100
 # Data sets in the paper's own panels, in its order.
@@ -80,7 +79,7 @@ def selection_rows(
 
     fewest = max(_FEWEST_TRIALS, settings["most_work"] // case.data.num_pairs)
     found = compare(
-        case.data,
+        case.user_items,
         task,
         chosen,
         eps=settings["eps"],

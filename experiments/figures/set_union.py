@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import DATA_SETS, Case, Group, in_group
+from experiments.figures.paper import BOUNDS, DELTA, EPSILONS
 from experiments.figures.record import FigureSpec, Statement
 from experiments.figures.task import Kind, Task
-from experiments.figures.union_cells import EPSILONS, FLOW, TWO_ROUNDS
 from experiments.figures.union_flow import flow_sentences, flow_table
 from experiments.figures.union_statements import judge_items, judge_same, judge_within
 from experiments.figures.words import data_in, headings
+from experiments.flow_store import NAME as FLOW
+from experiments.flow_store import TWO_ROUNDS
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-DELTA = 1e-5
-BOUNDS = (1, 50, 100, 150, 200, 300)
 FLOW_BOUND = 300
 MECHANISMS = ("wgm", "wgm (full)", "policy-gaussian", "policy-greedy")
 # The second round is integrated out: a few trials have little spread.
@@ -28,31 +28,32 @@ _TWO_ROUND_TRIALS = 4
 
 def union_tasks(names: Sequence[str], trials: int, seed: int) -> list[Task]:
     """One task per data set and Delta0, and one for the flow; all values of eps in each."""
-    common = {"eps": list(EPSILONS), "delta": DELTA}
     made = []
     for name in names:
         for bound in BOUNDS:
-            settings = {
-                **common, "max_items_per_user": bound, "mechanisms": list(MECHANISMS),
-                "trials": trials, "seed": seed,
-            }  # fmt: skip
-            made.append(Task("set-union", name, settings))
-        flow = {
-            **common, "max_items_per_user": FLOW_BOUND, "mechanisms": [FLOW], "trials": 1,
-            "seed": 0,
-        }  # fmt: skip
-        made.append(Task("set-union", name, flow))
+            made.append(_task(name, bound, MECHANISMS, trials, seed))
+        made.append(flow_task(name))
     return made
 
 
-def flow_tasks(names: Sequence[str], trials: int, seed: int) -> list[Task]:
+def flow_task(name: str) -> Task:
+    """The flow on one data set; nothing is random."""
+    return _task(name, FLOW_BOUND, [FLOW], trials=1, seed=0)
+
+
+def flow_figure_tasks(names: Sequence[str], trials: int, seed: int) -> list[Task]:
     """Those of `union_tasks`, and one per data set for the flow in two rounds."""
-    settings = {
-        "eps": list(EPSILONS), "delta": DELTA, "max_items_per_user": FLOW_BOUND,
-        "mechanisms": [TWO_ROUNDS], "trials": min(trials, _TWO_ROUND_TRIALS), "seed": seed,
-    }  # fmt: skip
-    more = [Task("set-union", name, settings) for name in names]
+    few = min(trials, _TWO_ROUND_TRIALS)
+    more = [_task(name, FLOW_BOUND, [TWO_ROUNDS], few, seed) for name in names]
     return union_tasks(names, trials, seed) + more
+
+
+def _task(name: str, bound: int, mechanisms: Sequence[str], trials: int, seed: int) -> Task:
+    settings = {
+        "eps": list(EPSILONS), "delta": DELTA, "max_items_per_user": bound,
+        "mechanisms": list(mechanisms), "trials": trials, "seed": seed,
+    }  # fmt: skip
+    return Task("set-union", name, settings)
 
 
 def compared(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
@@ -61,7 +62,7 @@ def compared(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
 
     assert case is not None
     found = compare(
-        case.data,
+        case.user_items,
         dataset=case.name,
         eps=settings["eps"],
         delta=settings["delta"],
@@ -76,29 +77,19 @@ def compared(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def calibrate_flows(tasks: Sequence[Task]) -> None:
-    """Calibrate the flow once for all workers, which then read it from its file."""
-    from experiments.flow_store import stored_flow
+    """Calibrate every flow once for all workers, which then read it from its file."""
+    from experiments.flow_store import make_ready
+    from theory import calibrate
 
-    _calibrate(FLOW, stored_flow, tasks)
-
-
-def calibrate_both(tasks: Sequence[Task]) -> None:
-    """The same, and for the flow in two rounds."""
-    from experiments.flow_store import stored_two_rounds
-
-    calibrate_flows(tasks)
-    _calibrate(TWO_ROUNDS, stored_two_rounds, tasks)
-
-
-def _calibrate(mechanism: str, stored: Callable[..., Any], tasks: Sequence[Task]) -> None:
     wanted = {
-        (eps, task.settings["delta"], task.settings["max_items_per_user"])
+        (mechanism, eps, task.settings["delta"], task.settings["max_items_per_user"])
         for task in tasks
-        if mechanism in task.settings["mechanisms"]
+        if task.kind in KINDS
+        for mechanism in task.settings["mechanisms"]
         for eps in task.settings["eps"]
     }
-    for eps, delta, bound in sorted(wanted):
-        stored(eps=eps, delta=delta, max_items_per_user=bound)
+    for mechanism, eps, delta, bound in sorted(wanted):
+        make_ready(mechanism, calibrate(eps=eps, delta=delta, max_items_per_user=bound))
 
 
 def _draw(eps: float, frame: pl.DataFrame) -> tuple[Figure, pl.DataFrame]:
@@ -200,13 +191,13 @@ SPECS: tuple[FigureSpec, ...] = (
         stem="bernoulli-flow",
         title="Set union: what the Bernoulli flow leaves beside the WGM and the policies",
         paper=None,
-        tasks=lambda present, trials, seed: flow_tasks(
+        tasks=lambda present, trials, seed: flow_figure_tasks(
             [name for name in DATA_SETS if name in present], trials, seed
         ),
         draw=_draw_flow,
         judge=lambda frame: [],  # the paper does not know it
         caption=_flow_caption,
-        prepare=calibrate_both,
+        prepare=calibrate_flows,
     ),
 )  # fmt: skip
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import Case, Group, in_group
+from experiments.figures.paper import BETA, BOUNDS, DELTA, EPSILONS
 from experiments.figures.record import FigureSpec
 from experiments.figures.shape_statements import (
-    EPSILONS,
     best_bounds,
     judge_sizes,
     judge_table_1,
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-DELTA, BETA = 1e-5, 0.05
 # The paper's contribution bounds and the largest set; the least bound over them is told.
-BOUNDS: tuple[int | str, ...] = (1, 50, 100, 150, 200, 300, "max")
+_ASKED: tuple[int | str, ...] = (*BOUNDS, "max")
 MARKS = (100, 300)
 _NAMED = ("num_users", "num_items", "num_pairs", "max_set_size")
 
@@ -45,13 +44,13 @@ def rank_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
     import polars as pl
 
     from experiments.plots.rank_frequency import rank_points
-    from theory import Profile, calibrate, instance_bound, tau_u1, zipf_bound
+    from theory import calibrate, instance_bound, tau_u1, zipf_bound
 
     assert case is not None
-    profile, made = _profile(case, 1), []
+    made = []
     for asked in settings["max_items_per_user"]:
-        bound = case.data.max_set_size if asked == "max" else asked
-        at = Profile.from_classes(case.data.item_classes, max_items_per_user=bound)
+        bound = case.contribution_bound(asked)
+        at = case.profile(bound)
         noise = calibrate(
             eps=np.array(settings["eps"]), delta=settings["delta"], max_items_per_user=bound
         )
@@ -71,7 +70,7 @@ def rank_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
                 row=pl.lit("bound"), delta=pl.lit(settings["delta"]), beta=pl.lit(settings["beta"])
             )
         )
-    points = rank_points(profile).with_columns(row=pl.lit("point"))
+    points = rank_points(case.profile(1)).with_columns(row=pl.lit("point"))
     return _named(pl.concat([points, *made], how="diagonal"), case)
 
 
@@ -93,25 +92,19 @@ def size_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
     from theory import ZipfCertificate, calibrate, max_set_size_bound, zipf_bound
 
     assert case is not None
-    profile = _profile(case, case.data.max_set_size)
+    profile = case.profile(case.data.max_set_size)
     noise = calibrate(
         eps=settings["eps"], delta=settings["delta"], max_items_per_user=profile.max_items_per_user
     )
     found = zipf_bound(profile, noise, settings["beta"]).details
     best = ZipfCertificate(float(found["log_constant"]), float(found["s"]))
-    sizes = np.asarray(case.data.set_sizes).astype(np.int64)
+    sizes = np.asarray(case.user_items.set_sizes).astype(np.int64)
     table = size_table(sizes).with_columns(
         zipf_s=pl.lit(best.s),
         zipf_log_constant=pl.lit(best.log_constant),
         size_bound=pl.lit(float(max_set_size_bound(best, case.data.num_pairs))),
     )
     return _named(table, case)
-
-
-def _profile(case: Case, bound: int) -> Any:
-    from theory import Profile
-
-    return Profile.from_classes(case.data.item_classes, max_items_per_user=bound)
 
 
 def _named(table: pl.DataFrame, case: Case) -> pl.DataFrame:
@@ -124,7 +117,7 @@ def _named(table: pl.DataFrame, case: Case) -> pl.DataFrame:
 
 def _rank_tasks(group: Group, present: Sequence[str], trials: int, seed: int) -> list[Task]:
     settings = {
-        "eps": list(EPSILONS), "delta": DELTA, "beta": BETA, "max_items_per_user": list(BOUNDS),
+        "eps": list(EPSILONS), "delta": DELTA, "beta": BETA, "max_items_per_user": list(_ASKED),
     }  # fmt: skip
     return [Task("rank-frequency", name, settings) for name in in_group(present, group)]
 
@@ -159,7 +152,7 @@ def _rank_caption(frame: pl.DataFrame) -> str:
         "Number of users of the r-th most frequent item. Line: the Zipf certificate C N / r^s "
         "that gives the least bound [U3] of Theorem 3.3 for the WGM at "
         f"ε = {EPSILONS[0]:g}, δ = {bounds['delta'][0]:g}, failure probability "
-        f"{bounds['beta'][0]:g}, at the best of Δ0 = {', '.join(map(str, BOUNDS[:-1]))} and the "
+        f"{bounds['beta'][0]:g}, at the best of Δ0 = {', '.join(map(str, BOUNDS))} and the "
         "largest set. Shaded: items of frequency at most τ, above which nothing is missed with "
         "that probability; their share of the pairs is the instance bound [U2]. No random number "
         f"is drawn. Data: {data_in(frame)}."

@@ -15,7 +15,7 @@ from experiments.sweep.store import encode_json
 if TYPE_CHECKING:
     import polars as pl
 
-    from experiments.figures.data import Case
+    from experiments.cells import Case
 
 # What computes the numbers of one kind of task: from the data set (None for synthetic data) and
 # the task's settings, to rows with a column `dataset`.

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import Case
-from experiments.figures.record import FigureSpec, Statement, Verdict
+from experiments.figures.paper import EPSILONS
+from experiments.figures.record import FigureSpec, Statement, Verdict, verdict_of
 from experiments.figures.selection_drawing import READING, draw_selections, settings_in_words
 from experiments.figures.selection_rows import (
-    EPSILONS,
     FEATURED,
     TRIALS,
     selection_rows,
@@ -31,7 +31,6 @@ from experiments.figures.selection_statements import (
     statement,
 )
 from experiments.figures.task import Kind
-from experiments.figures.union_statements import verdict_of
 
 if TYPE_CHECKING:
     import polars as pl

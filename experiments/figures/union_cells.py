@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import polars as pl
 
-EPSILONS = (1.0, 0.1)
 WGM, FULL, GREEDY = "wgm", "wgm (full)", "policy-greedy"
-FLOW, TWO_ROUNDS = "bernoulli-flow", "bernoulli-flow-2"
 POLICIES = {"policy-gaussian": "Policy Gaussian", GREEDY: "Policy Greedy"}
 # The paper's 5 %.
 WITHIN = 0.05

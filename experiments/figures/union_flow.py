@@ -6,16 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.figures.union_cells import (
-    FLOW,
-    FULL,
-    POLICIES,
-    TWO_ROUNDS,
-    WGM,
-    Cell,
-    best,
-    cells,
-)
+from experiments.figures.union_cells import FULL, POLICIES, WGM, Cell, best, cells
+from experiments.flow_store import NAME as FLOW
+from experiments.flow_store import TWO_ROUNDS
 
 if TYPE_CHECKING:
     import polars as pl

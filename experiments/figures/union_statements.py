@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments.figures.data import DATA_SETS
-from experiments.figures.record import Statement, Verdict
+from experiments.figures.paper import EPSILONS
+from experiments.figures.record import Statement, Verdict, verdict_of
 from experiments.figures.union_cells import (
-    EPSILONS,
     GREEDY,
     POLICIES,
     WGM,
@@ -33,18 +33,6 @@ _CLEAR = 0.01
 _NOTHING = 0.99
 # "About twice as many", with what rounding leaves.
 _TWICE = 1.75
-
-
-def verdict_of(good: int, bad: int, total: int) -> Verdict:
-    """All good: reproduced. More than half bad: not. Otherwise with reservation.
-
-    Example:
-        >>> verdict_of(4, 0, 4), verdict_of(3, 1, 4), verdict_of(1, 3, 4), verdict_of(3, 0, 4)
-        ('reproduced', 'with reservation', 'not reproduced', 'with reservation')
-    """
-    if good == total:
-        return "reproduced"
-    return "not reproduced" if 2 * bad > total else "with reservation"
 
 
 def judge_within(frame: pl.DataFrame, eps: float, source: str) -> list[Statement]:

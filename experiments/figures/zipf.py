@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.data import Case
+from experiments.figures.paper import BETA, DELTA
 from experiments.figures.record import FigureSpec
 from experiments.figures.task import Kind, Task
 from experiments.figures.zipf_statements import judge_decades, judge_sweeps
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-DELTA, BETA = 1e-5, 0.05
+    from theory import Profile
+
 _SHORT = {"law": "geometric", "mean": 3, "cap": 30}
 _LONG = {"law": "lognormal", "mean": 30, "cap": 300}
 _MILLION = 10**6
@@ -66,7 +68,6 @@ def sweep_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
     """
     import polars as pl
 
-    from experiments.cells import Case as Cell
     from experiments.cells import as_table, rows, run_case
     from wgm_jax.synthetic import SetSizes, zipf_draws
 
@@ -80,10 +81,10 @@ def sweep_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
                 support=settings["support"],
                 seed=settings["seed"],
             )
-            cell = Cell(f"Zipf {s:g}", data, {"kind": "zipf_draws", "s": s, "N": pairs})
+            made_of = Case(f"Zipf {s:g}", data, {"kind": "zipf_draws", "s": s, "N": pairs})
             for bound in settings["max_items_per_user"]:
                 run = run_case(
-                    cell,
+                    made_of,
                     max_items_per_user=bound,
                     eps=settings["eps"],
                     delta=settings["delta"],
@@ -124,7 +125,7 @@ def decade_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
     import polars as pl
 
     from experiments.decades import decades
-    from theory import hard_zipf_bound
+    from theory import hard_zipf_bound, hard_zipf_profile
 
     s, delta, beta = settings["s"], settings["delta"], settings["beta"]
     found = decades(exponents=[s], pairs=settings["pairs"], delta=delta, beta=beta)
@@ -138,22 +139,22 @@ def decade_rows(case: Case | None, settings: Mapping[str, Any]) -> pl.DataFrame:
     points = [("eps", eps, delta) for eps in settings["eps"]]
     points += [("delta", 1.0, each) for each in settings["deltas"]]
     most = max(settings["pairs"])
-    others = [{"varies": varies, **_at(s, most, eps, d, beta)} for varies, eps, d in points]
+    profile = hard_zipf_profile(1.0, s, most)
+    others = [{"varies": varies, **_at(profile, s, eps, d, beta)} for varies, eps, d in points]
     return pl.concat([found, pl.DataFrame(others)], how="diagonal")
 
 
-def _at(s: float, pairs: int, eps: float, delta: float, beta: float) -> dict[str, Any]:
+def _at(profile: Profile, s: float, eps: float, delta: float, beta: float) -> dict[str, Any]:
     """Exact mean and bounds at one point; laws, hence certificates, would be too long here."""
     from theory import (
         calibrate,
         hard_zipf_bound,
-        hard_zipf_profile,
         instance_lower_bound,
         miss_probabilities,
         zipf_bound,
     )
 
-    profile = hard_zipf_profile(1.0, s, pairs)
+    pairs = profile.num_pairs
     noise = calibrate(eps=eps, delta=delta, max_items_per_user=1)
     return {
         "dataset": f"hard zipf s={s:g}",

@@ -18,10 +18,10 @@ from wgm_jax.padded import PaddedSampler
 from wgm_jax.set_union.bernoulli_flow_2 import BernoulliFlow2
 from wgm_jax.set_union.flows import known_two_rounds, remember_two_rounds
 from wgm_jax.set_union.two_round_trials import (
+    TwoRounds,
     TwoRoundTrials,
     fine_coins,
     keep_uniformly,
-    means_after,
 )
 
 EPS, DELTA, BOUND, CUT = 1.0, 1e-2, 2, 1
@@ -82,6 +82,10 @@ def test_released_items_that_are_not_deleted_do_no_harm(flow):
     """Only to utility: the certificate allows any class up to that of the first round."""
     kept = TwoRoundLaw(flow, 3, left_over=lambda held, released: held)
     assert worst(kept, np.random.default_rng(2), 20) <= DELTA * (1 + 1e-9)
+
+
+def means_after(data, flow, released):
+    return TwoRounds(flow, data.items, data.set_sizes, data.num_items).means(released)
 
 
 def small_data():

@@ -28,9 +28,9 @@ from theory._check import check_count, check_positive, invalid
 from theory.flow.pairs import UNIT, OneStepMap
 
 # Each step multiplies up for the roundings of its four products and three sums, with room.
-_UP = 1 + 64 * UNIT
+UP = 1 + 64 * UNIT
 # Likelihood ratios are moved down by this share: more than the error of a logarithm of 1e-30.
-_DOWN = 1e-13
+DOWN = 1e-13
 # The grid reaches this many standard deviations of ln y below e^(-eps) and above 1, and no further
 # than these distances: below, V is linear but for what is unlikely; above, it is almost 0.
 _DEVIATIONS, _FURTHEST_BELOW, _FURTHEST_ABOVE = 10.0, 4.0, 1.5
@@ -90,7 +90,7 @@ def ratio_points(step: OneStepMap, *, eps: float, items: int, spacing: float) ->
 
 def hockey_stick(points: np.ndarray, *, eps: float, spacing: float) -> np.ndarray:
     """V_0 = (1 - e^eps y)_+ on the grid, rounded up."""
-    return np.maximum(-np.expm1(eps + points * spacing - _DOWN), 0.0) * _UP
+    return np.maximum(-np.expm1(eps + points * spacing - DOWN), 0.0) * UP
 
 
 def step_deviation(step: OneStepMap) -> float:
@@ -136,7 +136,7 @@ def after_steps(
             total = release.expectation(windows, pad_low, part)
             total += kept.expectation(windows, pad_low, part)
             np.maximum(best, total.max(axis=0), out=best)
-        value = best * _UP
+        value = best * UP
     return value
 
 
@@ -145,7 +145,7 @@ class _Move:
 
     def __init__(self, p: np.ndarray, q: np.ndarray, spacing: float) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):
-            shift = np.where(p > 0, np.log(q) - np.log(p), 0.0) - _DOWN
+            shift = np.where(p > 0, np.log(q) - np.log(p), 0.0) - DOWN
         # A shift beyond the grid's own length leads to y so small that V = 1 loses nothing.
         far = shift < -30.0
         shift = np.clip(shift, -30.0, 60.0) / spacing

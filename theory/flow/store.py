@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from theory.flow.group import FlowGroup
 if TYPE_CHECKING:
     from theory.flow.calibration import FlowCalibration
 
+Read = TypeVar("Read")
 # Changes whenever equal numbers would mean another mechanism.
 FORMAT = "bernoulli-flow 1"
 
@@ -52,22 +53,12 @@ def flow_to_dict(flow: FlowCalibration) -> dict[str, Any]:
             for name, value in known.items()
         },
     }
-    return content | {"digest": content_digest(content)}
+    return with_digest(content)
 
 
 def flow_arguments(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `FlowCalibration` from what `flow_to_dict` wrote."""
-    content = {name: value for name, value in stored.items() if name != "digest"}
-    if content.get("format") != FORMAT:
-        invalid("format", content.get("format"), f"must be {FORMAT!r}")
-    if stored.get("digest") != content_digest(content):
-        invalid("digest", stored.get("digest"), "must match what was stored, which has changed")
-    try:
-        return _arguments(content)
-    except InvalidInput:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        invalid("stored", type(error).__name__, f"must be a stored flow calibration ({error})")
+    return read_stored(stored, FORMAT, _arguments, "flow calibration")
 
 
 def _arguments(content: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +97,39 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def content_digest(content: Mapping[str, Any]) -> str:
-    """What tells whether stored numbers have changed."""
+def with_digest(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content to be stored, with what tells whether it has changed."""
+    return {**content, "digest": _digest(content)}
+
+
+def read_stored(
+    stored: Mapping[str, Any], form: str, read: Callable[[dict[str, Any]], Read], what: str
+) -> Read:
+    """What `with_digest` marked, if it is of this form and has not changed.
+
+    Args:
+        stored: Content with its digest.
+        form: Expected "format".
+        read: Makes the object of the content.
+        what: What it is, for the message.
+
+    Raises:
+        InvalidInput: Another form, changed content, or content that cannot be read.
+    """
+    content = {name: value for name, value in stored.items() if name != "digest"}
+    if content.get("format") != form:
+        invalid("format", content.get("format"), f"must be {form!r}")
+    if stored.get("digest") != _digest(content):
+        invalid("digest", stored.get("digest"), "must match what was stored, which has changed")
+    try:
+        return read(content)
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        invalid("stored", type(error).__name__, f"must be a stored {what} ({error})")
+
+
+def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -27,9 +27,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from theory._check import InvalidInput, check_count, invalid
+from theory._check import check_count, invalid
 from theory.flow.calibration import FlowCalibration, class_bounds, recursion_map
-from theory.flow.store import content_digest
+from theory.flow.store import read_stored, with_digest
 from theory.flow.value_bound import ValueBound, steps_before, steps_from_the_end
 
 FORMAT = "bernoulli-flow-2 1"
@@ -128,7 +128,7 @@ class TwoRoundFlow:
             "adding": self.adding.tolist(),
             "removing": self.removing.tolist(),
         }
-        return content | {"digest": content_digest(content)}
+        return with_digest(content)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TwoRoundFlow:
@@ -137,30 +137,23 @@ class TwoRoundFlow:
         Raises:
             InvalidInput: Not what `to_dict` of this version wrote.
         """
-        content = {name: value for name, value in stored.items() if name != "digest"}
-        if content.get("format") != FORMAT:
-            invalid("format", content.get("format"), f"must be {FORMAT!r}")
-        if stored.get("digest") != content_digest(content):
-            accepted = "must match what was stored, which has changed"
-            invalid("digest", stored.get("digest"), accepted)
-        try:
-            found = cls(
-                float(content["eps"]),
-                float(content["delta"]),
-                int(content["max_items_per_user"]),
-                int(content["cut"]),
-                FlowCalibration.from_dict(content["first"]),
-                FlowCalibration.from_dict(content["second"]),
-                np.array(content["adding"], np.float64),
-                np.array(content["removing"], np.float64),
-            )
-        except InvalidInput:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            invalid("stored", type(error).__name__, f"must be a stored two-round flow ({error})")
+        found = read_stored(stored, FORMAT, cls._of, "two-round flow")
         if found.certified_delta > found.delta:
             invalid("delta", found.delta, f"must be at least {found.certified_delta}")
         return found
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any]) -> TwoRoundFlow:
+        return cls(
+            float(content["eps"]),
+            float(content["delta"]),
+            int(content["max_items_per_user"]),
+            int(content["cut"]),
+            FlowCalibration.from_dict(content["first"]),
+            FlowCalibration.from_dict(content["second"]),
+            np.array(content["adding"], np.float64),
+            np.array(content["removing"], np.float64),
+        )
 
 
 def _bounds(flow: TwoRoundFlow) -> Iterator[tuple[int, int, float, float]]:

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from theory.flow.accountant import after_steps, hockey_stick, ratio_points
+from theory.flow.accountant import DOWN, UP, after_steps, hockey_stick, ratio_points
 from theory.flow.pairs import UNIT, OneStepMap
-
-# As in the recursion: ratios are moved down, sums of positive terms multiplied up.
-_DOWN, _UP = 1e-13, 1 + 64 * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class ValueBound:
 
     def at(self, logs: Float64[np.ndarray, " logs"]) -> Float64[np.ndarray, " logs"]:
         """Upper bounds on V at any ln y: chords; below the grid the chord to V(0) = 1."""
-        down = logs - _DOWN
+        down = logs - DOWN
         place = down / self.spacing - self.points[0]
         low, high = place < 0, place >= self.values.size - 1
         cell = np.where(low | high, 0, np.floor(place)).astype(np.int64)
@@ -51,7 +48,7 @@ class ValueBound:
         first = min(float(self.values[0]), 1.0)
         fade = np.exp(np.minimum(down - self.points[0] * self.spacing, 0.0))
         out = np.where(low, 1 - (1 - first) * fade * (1 - 8 * UNIT), out)
-        return np.where(high, self.values[-1], out) * _UP
+        return np.where(high, self.values[-1], out) * UP
 
 
 def steps_from_the_end(

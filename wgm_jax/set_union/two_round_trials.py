@@ -53,12 +53,44 @@ class TwoRounds:
         self, rng: np.random.Generator, first: Bool[np.ndarray, " items"]
     ) -> Bool[np.ndarray, " items"]:
         """Items that the second round releases after the first."""
-        alive = ~first[self.items]
-        left = np.bincount(self._users[alive], minlength=self.set_sizes.size)
+        alive, left, classes = self._after(first)
         kept = alive.copy()
         kept[alive] = keep_uniformly(rng, self._users[alive], left, self.flow.max_items_per_user)
-        classes = self.flow.second_classes(self.set_sizes, left)
         return self._coins(rng, self.flow.second, kept, classes)
+
+    def means(self, first: Bool[np.ndarray, " items"]) -> tuple[float, float]:
+        """Exact means of missing mass and released items of both rounds, given the first release.
+
+        Raises:
+            InvalidInput: Not one entry per item.
+        """
+        if first.shape != (self.num_items,):
+            invalid("first", first.shape, f"must have the shape {(self.num_items,)}")
+        alive, left, classes = self._after(first)
+        if not np.any(alive):
+            return 0.0, float(self.num_items)
+        bound = self.flow.max_items_per_user
+        # Where all is kept the class stands for the set size; a larger set is clipped, of class
+        # Delta0.
+        sizes = np.where(left > bound, left, classes)
+        codes, base = (np.cumsum(~first) - 1)[self.items[alive]], sizes.max() + 1
+        keys, counts = np.unique(codes * base + sizes[self._users[alive]], return_counts=True)
+        found = ItemClasses.from_counts(*np.divmod(keys, base), counts)
+        profile = Profile.from_classes(found, max_items_per_user=bound)
+        misses = flow_miss_probabilities(profile, self.flow.second)
+        missed = misses.miss * misses.multiplicity
+        mass = np.sum(missed * misses.frequencies) / self.items.size
+        return float(mass), float(self.num_items - np.sum(missed))
+
+    def _after(
+        self, first: Bool[np.ndarray, " items"]
+    ) -> tuple[
+        Bool[np.ndarray, " pairs"], Int64[np.ndarray, " users"], Int64[np.ndarray, " users"]
+    ]:
+        """Pairs that the first release leaves, and of every user their number and the class."""
+        alive = ~first[self.items]
+        left = np.bincount(self._users[alive], minlength=self.set_sizes.size)
+        return alive, left, self.flow.second_classes(self.set_sizes, left)
 
     @cached_property
     def _users(self) -> Int64[np.ndarray, " pairs"]:
@@ -120,7 +152,7 @@ class TwoRoundTrials:
 
     def conditional_means(self, trial: int) -> tuple[float, float]:
         """Mean missing mass and number of released items, given a trial's first release."""
-        return means_after(self.data, self.flow, self.first_release(trial))
+        return self._rounds.means(self.first_release(trial))
 
     @cached_property
     def _rounds(self) -> TwoRounds:
@@ -186,37 +218,3 @@ def fine_coins(
     whole = np.floor(scaled)
     head = rng.integers(0, 2**53, release.size).astype(np.float64)
     return (head < whole) | ((head == whole) & (rng.random(release.size) < scaled - whole))
-
-
-def means_after(
-    data: UserItems, flow: TwoRoundFlow, released: Bool[np.ndarray, " items"]
-) -> tuple[float, float]:
-    """Exact means of missing mass and released items of both rounds, given the first release.
-
-    Args:
-        data: The data set.
-        flow: A certified pair of flows.
-        released: Whether the first round releases each item.
-
-    Raises:
-        InvalidInput: Not one entry per item.
-    """
-    if released.shape != (data.num_items,):
-        invalid("released", released.shape, f"must have the shape {(data.num_items,)}")
-    users = np.repeat(np.arange(data.num_users), data.set_sizes)
-    alive = ~released[data.items]
-    if not np.any(alive):
-        return 0.0, float(data.num_items)
-    left = np.bincount(users[alive], minlength=data.num_users)
-    bound = flow.max_items_per_user
-    # Where all is kept the class stands for the set size; a larger set is clipped, of class Delta0.
-    sizes = np.where(left > bound, left, flow.second_classes(data.set_sizes, left))
-    codes = (np.cumsum(~released) - 1)[data.items[alive]]
-    keys, counts = np.unique(codes * (sizes.max() + 1) + sizes[users[alive]], return_counts=True)
-    items, size = np.divmod(keys, sizes.max() + 1)
-    classes = ItemClasses.from_counts(items, size, counts)
-    profile = Profile.from_classes(classes, max_items_per_user=bound)
-    misses = flow_miss_probabilities(profile, flow.second)
-    missed = misses.miss * misses.multiplicity
-    mass = np.sum(missed * misses.frequencies) / data.num_pairs
-    return float(mass), float(data.num_items - np.sum(missed))
